@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import string
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -226,6 +228,78 @@ def raw_text_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 def sentences() -> tuple[list[list[str]], list[list[str]]]:
     """Sixteen short tagged sentences (IOB2) of unequal length."""
     return tagged_sentences()
+
+
+class FakeGPU(list):
+    """Stands for a GPU while `on`; holds the shapes of the inputs of each graph."""
+
+    on = True
+
+    def record(self, function, inputs, pool, stream):
+        """Replay by calling the function on the inputs that stay."""
+        self.append({name: tuple(values.shape) for name, values in inputs.items()})
+        return lambda: function(inputs)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGPU:
+    """Let the CPU be given what a GPU is given; it notes what is recorded."""
+    from skdice.engine import devices, graphs
+
+    fake = FakeGPU()
+    monkeypatch.setattr(devices, "is_gpu", lambda device: fake.on)
+    monkeypatch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
+    monkeypatch.setattr(graphs, "record", fake.record)
+    return fake
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[int], None]]:
+    """Sets the number of GPUs that torch is said to see; locks lie in a folder of the test."""
+    import torch
+
+    from skdice.engine import devices
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    devices._own_gpu.cache_clear()
+    yield lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
+    devices._own_gpu.cache_clear()
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets libraries be missing."""
+
+    def hide(*names: str) -> None:
+        for name in names:
+            monkeypatch.setitem(sys.modules, name, None)
+
+    return hide
+
+
+@pytest.fixture
+def set_recipe(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets numbers of the recipe, so that fits by it are short."""
+    from skdice.engine import recipe
+
+    def change(**numbers: float) -> None:
+        for name, number in numbers.items():
+            monkeypatch.setattr(recipe, name, number)
+
+    return change
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Lets both streams, which a test cannot see before it begins, say that they are a terminal."""
+
+    def begin() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True)
+
+    return begin
 
 
 @pytest.fixture(autouse=True)

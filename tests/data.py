@@ -16,6 +16,7 @@ JOINED = [" ".join(row) for row in SENTENCES]
 ENTITIES = [[(0, 4, "PER"), (13, 18, "LOC")], [], [(0, 3, "PER")], [(0, 4, "ORG")]] * 3
 QUESTIONS = [("who went", "today anna went to paris"), ("where to", "the bus to rome is old")] * 6
 ANSWERS = [[(6, "anna")], [(11, "rome")]] * 6
+LABEL_SETS = [["spam", "money"], [], ["spam"], ["travel"]] * 3
 
 # ---- five sentences of one to ten words, for batches of unequal rows
 
@@ -27,6 +28,7 @@ UNEVEN = [
     ["the", "sun"],
 ]
 UNEVEN_TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in UNEVEN]
+UNEVEN_ENTITIES = [[(0, 4, "PER"), (9, 12, "PER")], [], [], [(0, 5, "PER")], []]
 UNEVEN_TEXTS, UNEVEN_LABELS = [" ".join(row) for row in UNEVEN], [1, 0, 0, 1, 0]
 # The first word answers each question.
 UNEVEN_QUESTIONS = [("who", text) for text in UNEVEN_TEXTS]

@@ -27,6 +27,7 @@ from skdice.backbones import (
 from skdice.engine.module import EncoderWithHead, freeze
 from skdice.estimators.planning import unfitted_copy
 from skdice.exceptions import TruncationWarning
+from tests.data import LABELS, TEXTS
 
 SMALL = dict(
     hidden_size=16,
@@ -46,7 +47,6 @@ FAMILIES = {
     "roberta": SMALL,
     "t5": dict(d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, vocab_size=150),
 }
-TEXTS, LABELS = ["win money now", "the bus is late", "free prize", "lunch today"], [1, 0, 1, 0]
 
 
 def encoder_of(kind):

@@ -170,7 +170,9 @@ def few_notes(subset="all"):
 @pytest.mark.parametrize(
     "page", [p for p in SHOWN if p.suffix == ".md"], ids=lambda page: page.stem
 )
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, small_default):
+def test_the_code_of_a_page_runs_from_top_to_bottom(
+    page, tmp_path, monkeypatch, set_recipe, small_default
+):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.setattr(
         "skdice.backbones._cached_snapshot",
@@ -178,7 +180,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch,
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("skdice.estimators.schedule.choose_epochs", lambda *rows: 1)
+    set_recipe(MOST_EPOCHS=1)
     monkeypatch.setattr("skdice.datasets.load_town_notes", few_notes)
     space: dict[str, object] = {}
     for kind, code in blocks(page):

@@ -19,8 +19,9 @@ from skdice import (
 from skdice.engine.batching import EncodedDataset
 from skdice.estimators.planning import encode
 from skdice.export import export_onnx, with_onnx
+from tests.data import LABELS, TEXTS
 from tests.estimators import readers
-from tests.estimators.test_storage import LABELS, SETTINGS, TEXTS
+from tests.estimators.test_storage import SETTINGS
 
 pytestmark = pytest.mark.slow  # torch writes a graph in 5 to 10 seconds
 

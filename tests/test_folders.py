@@ -97,8 +97,8 @@ def test_an_error_changes_nothing(tmp_path, error):
     assert (tmp_path / "m" / "model").read_text() == "one"
 
 
-def test_a_rename_that_fails_is_undone(tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "_exchange", lambda a, b: False)
+@pytest.mark.parametrize("way", ["renames"], indirect=True)
+def test_a_rename_that_fails_is_undone(tmp_path, way, monkeypatch):
     write(tmp_path / "m", "one")
     rename = Path.rename
 

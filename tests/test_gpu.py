@@ -29,26 +29,26 @@ from skdice import (
 from skdice.engine.devices import resolve_device
 from skdice.engine.graphs import Graphs
 from skdice.engine.net import FineTuningNet
-from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, SpanEndsLoss, for_trainer
 from skdice.model_selection.heads.data import fit_heads
 from tests.data import (
+    LABEL_SETS,
     UNEVEN,
     UNEVEN_ANSWERS,
+    UNEVEN_ENTITIES,
     UNEVEN_LABELS,
     UNEVEN_QUESTIONS,
     UNEVEN_TAGS,
     UNEVEN_TEXTS,
 )
+from tests.fits import numbers_of
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-SPANS = [[(0, 4, "PER")], [], [], [(0, 5, "PER")], []]
-NAMES = [["who"], [], ["what", "who"], ["who"], []]
 TASKS = {
     "texts": (DiceSequenceClassifier, UNEVEN_TEXTS, UNEVEN_LABELS),
-    "labels": (DiceSequenceClassifier, UNEVEN_TEXTS, NAMES),
+    "labels": (DiceSequenceClassifier, UNEVEN_TEXTS, LABEL_SETS[:5]),
     "tagger": (DiceTokenClassifier, UNEVEN, UNEVEN_TAGS),
-    "recognizer": (DiceEntityRecognizer, UNEVEN_TEXTS, SPANS),
+    "recognizer": (DiceEntityRecognizer, UNEVEN_TEXTS, UNEVEN_ENTITIES),
     "mrc": (DiceMRCTagger, UNEVEN, UNEVEN_TAGS),
     "reader": (
         DiceQuestionAnswerer,
@@ -75,15 +75,6 @@ def make(backbone):
         return cls(backbone=backbone, random_state=0, **settings | params), X, y
 
     return estimator
-
-
-def numbers_of(model, X):
-    """The probabilities or scores behind the predictions, in one array."""
-    if isinstance(model, DiceQuestionAnswerer):
-        return np.array([spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row])
-    if isinstance(model, DiceMRCTagger):
-        return np.concatenate(model.net_.logits(encode(model, X)))
-    return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
 
 
 def assert_same(found, expected):
@@ -262,7 +253,7 @@ def test_the_trainers_loss_is_that_of_the_cpu(loss):
 
 @pytest.mark.gpu
 def test_bad_numbers_stop_a_fit(monkeypatch):
-    step = FineTuningNet._logits
-    monkeypatch.setattr(FineTuningNet, "_logits", lambda *args: step(*args) * torch.nan)
+    step = FineTuningNet.logits_of
+    monkeypatch.setattr(FineTuningNet, "logits_of", lambda *args: step(*args) * torch.nan)
     with pytest.raises(ValueError, match="updates in a row were skipped"):
         DiceClassifier(batch_size=10, max_epochs=4, random_state=0).fit(ROWS, CLASSES)

@@ -29,19 +29,17 @@ from skdice.resampling import (
     TextOverSampler,
     TextUnderSampler,
 )
+from tests import data
 
 
-def objects(*rows):
-    return np.fromiter(rows, dtype=object, count=len(rows))
+def objects(rows):
+    """Four rows in an array of objects."""
+    return np.fromiter(rows, dtype=object, count=4)
 
 
-TEXTS = objects("anna sings", "bob naps", "it rains", "rome is far")
+TEXTS, TOKENS, TAGS = objects(data.JOINED), objects(data.SENTENCES), objects(data.TAGS)
+ENTITIES, PAIRS, ANSWERS = map(objects, (data.ENTITIES, data.QUESTIONS, data.ANSWERS))
 LABELS = np.array([0, 1, 0, 9])
-TOKENS = objects(["anna", "sings"], ["bob"], ["it"], ["rome"])
-TAGS = objects(["B-PER", "O"], ["B-PER"], ["O"], ["B-LOC"])
-ENTITIES = objects([(0, 4, "PER")], [(0, 3, "PER")], [], [(0, 4, "LOC")])
-PAIRS = objects(*((f"who {i}?", "anna sings in rome every day") for i in range(4)))
-ANSWERS = objects([(0, "anna")], [], [(0, "anna")], [])
 NUMBERS = np.arange(8.0).reshape(4, 2)
 MANY, OF_MANY = np.arange(60.0).reshape(30, 2), np.array([0, 1, 9] * 10)  # that can be held out
 

@@ -49,7 +49,7 @@ RESULTS = HERE / "results" / "runs.jsonl"
 COMMON: dict[str, Any] = {"precision": "bf16", "backbone": None, "limit": None}
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table", choices=EXPERIMENTS)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
@@ -61,7 +61,7 @@ def main() -> None:
     )
     add_common(parser)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     experiment = narrowed(EXPERIMENTS[args.table], args.tasks, args.rows)
     losses = {params["loss"] for row in experiment.rows for params in row.candidates}
     if losses & set(IMPLEMENTATIONS):

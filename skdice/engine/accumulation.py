@@ -27,15 +27,15 @@ def accumulate(net: Any, batch: Sequence[Batch], draws: FitRandomState) -> tuple
     for inputs, _, _ in batch:
         states.append(draws.states())
         with torch.no_grad():
-            parts.append(net._logits(inputs))
+            parts.append(net.logits_of(inputs))
     outputs = torch.cat(parts).requires_grad_()
     logits = net.of_texts(outputs, batch)
-    loss = net._loss(logits, *targets_of(batch))
+    loss = net.loss_of(logits, *targets_of(batch))
     (gradient,) = torch.autograd.grad(net.scaler_.scale(loss), outputs)
     after = draws.states()
     shares = gradient.split([len(part) for part in parts])
     for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):
         draws.set_states(state)
-        net._logits(inputs).backward(share)
+        net.logits_of(inputs).backward(share)
     draws.set_states(after)
     return logits.detach(), loss

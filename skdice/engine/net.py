@@ -344,8 +344,8 @@ class FineTuningNet(NeuralNet):
         memory = dict(self.criterion_.named_buffers()) if is_stateful else {}
         with lent():
             if len(batch) == 1:
-                logits = self.of_texts(self._logits(batch[0][0]), batch)
-                loss = self._loss(logits, *batch[0][1:])
+                logits = self.of_texts(self.logits_of(batch[0][0]), batch)
+                loss = self.loss_of(logits, *batch[0][1:])
                 self.scaler_.scale(loss).backward()
             else:
                 logits, loss = accumulate(self, batch, draws)
@@ -396,7 +396,7 @@ class FineTuningNet(NeuralNet):
             self.optimizer_.step()
         return bad
 
-    def _logits(self, inputs: Inputs) -> torch.Tensor:
+    def logits_of(self, inputs: Inputs) -> torch.Tensor:
         """Logits of groups of inputs, one after the other, of the module that is trained."""
         return self.outputs(self.module_, inputs)
 
@@ -410,14 +410,14 @@ class FineTuningNet(NeuralNet):
         parts = []
         settle_attention(module, self.device, packed="packing" in inputs[0])
         # Once for all groups, so that weights are rounded once.
-        with autocast(self._precision_of(module), self.device):
+        with autocast(self.precision_of(module), self.device):
             for group in inputs:
                 given = {k: v for k, v in group.items() if k != "grouping"}
                 moved = {k: to_device(v, self.device) for k, v in given.items()}
                 parts.append(module(**with_mask(module, moved)))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def _precision_of(self, module: nn.Module) -> str:
+    def precision_of(self, module: nn.Module) -> str:
         """The precision of a pass: on a CPU, auto trains in bfloat16 where that is faster.
 
         It predicts in float32, so that a model gives the same probabilities on every processor.
@@ -435,9 +435,10 @@ class FineTuningNet(NeuralNet):
         # In small models casting costs more than it saves.
         return getattr(config, "hidden_size", 0) >= 256 and cpu_gains_by_bf16()
 
-    def _loss(
+    def loss_of(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
     ) -> torch.Tensor:
+        """Return the loss of a batch whose logits are known."""
         # Targets and weights were checked with the data, before the first step.
         loss = getattr(self.criterion_, "forward_unchecked", None) or self.criterion_
         target, weight = (to_device(values, self.device) for values in (target, weight))

@@ -44,12 +44,11 @@ def plan_fit(
     classes: Any = None,
     epochs: int | None = None,
 ) -> FitPlan:
-    """Plan a fit of a text estimator, on whose copy `model` this sets what will be fitted.
+    """Plan a fit of a text estimator, on a copy of it, so that a refused fit changes nothing.
 
     Parameters
     ----------
     model : TransformerEstimator
-        A copy, so that a refused fit changes nothing.
     X, y, sample_weight, X_val, y_val
         As in the estimator's ``fit``.
     mode : {"fresh", "warm", "partial"}
@@ -63,7 +62,7 @@ def plan_fit(
     FitPlan
         Nothing is trained yet.
     """
-    task = model.task
+    model, task = model._draft(), model.task
     model._check_params(mode)
     check_validation(X_val, y_val)
     if model.verbose and len(X) >= MANY and ranks.rank() == 0:  # all else is said by the net
@@ -187,6 +186,7 @@ def length_of_fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit warns
         plan = plan_fit(draft, X, y, X_val=X_val, y_val=y_val)
+    vars(draft).update(plan.fitted)
     n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
     return n_rows, epochs_for(draft, n_rows, plan)
 

@@ -131,10 +131,10 @@ class TransformerEstimator(NetEstimator):
         self.task.check_params(self, mode)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
-        """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
+        """Plan a fit and run it."""
         warm = hasattr(self, "net_") and np.array_equal(self.warm_start, True)
         mode: Mode = "warm" if warm else "fresh"
-        return self._run(plan_fit(self._draft(), X, y, sample_weight, X_val, y_val, mode=mode))
+        return self._run(plan_fit(self, X, y, sample_weight, X_val, y_val, mode=mode))
 
     @available_if(lambda self: self.task.has_classes)
     def partial_fit(
@@ -165,8 +165,7 @@ class TransformerEstimator(NetEstimator):
         optimiser's averages are not: the next call starts with new ones.
         """
         mode: Mode = "partial" if hasattr(self, "net_") else "fresh"
-        draft = self._draft()
-        return self._run(plan_fit(draft, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
+        return self._run(plan_fit(self, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
 
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
         settings = self._net_settings(

@@ -62,7 +62,7 @@ def _tokenised(tokenizer: Any, texts: list[str]) -> Iterator[tuple[np.ndarray, n
 
 def _in_pieces(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
     every: list[tuple[np.ndarray, np.ndarray]] = []
-    for start, end in pieces(text, _may_cut(tokenizer)):
+    for start, end in pieces(text, cutting_rule(tokenizer)):
         # Behind the first character of a text a tokenizer may see a word where it has none. So
         # each piece gets the character before it, whose subwords are then dropped.
         before = min(start, 1)
@@ -86,7 +86,7 @@ def pieces(text: str, may_cut: Callable[[str, int], bool] | None) -> Iterator[tu
     yield start, len(text)
 
 
-def _may_cut(tokenizer: Any) -> Callable[[str, int], bool] | None:
+def cutting_rule(tokenizer: Any) -> Callable[[str, int], bool] | None:
     """Tell if a text has the same subwords when it is cut before a character; None if unknown.
 
     That is known of tokenizers that see one word at a time: of BERT's kind, of byte-level BPE with

@@ -29,7 +29,6 @@ def lines(*values):
 
 ANN = {"start": 0, "end": 3, "label": "PER"}
 MOVED = {**ANN, "start": 1, "end": 4, "text": "Ann"}
-PARTS = "T1\tPER 0 1;4 5\ta b\n"
 ANSWER = {"id": "a", "question": "who?", "answers": [{"text": "anna", "answer_start": 5}]}
 QUESTIONS = {"data": [{"paragraphs": [{"context": "anna went home", "qas": [ANSWER]}]}]}
 CHOICES = {"data": {"text": "a b"}, "annotations": [{"result": [

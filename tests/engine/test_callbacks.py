@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import sys
 import time
 import types
 
@@ -14,9 +13,9 @@ from skorch.callbacks import Callback
 
 from skdice import DiceClassifier
 from skdice._progress import duration
-from skdice.engine import callbacks, ranks
-from skdice.engine.callbacks import AfterEpoch, ProgressBar
-from skdice.engine.net import FineTuningNet
+from skdice.engine import callbacks
+from skdice.engine.callbacks import AfterEpoch
+from tests.fits import each_update, killed_at
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]] * 4, [0, 0, 1, 1] * 4
 
@@ -30,25 +29,35 @@ class Slow(Callback):
         time.sleep(0.06)  # a bar is drawn ten times a second at most
 
 
-class Stop(Callback):
-    def on_batch_begin(self, net, **kwargs):
-        raise KeyboardInterrupt
+@pytest.fixture
+def minutes(monkeypatch):
+    """A clock on which each update takes a minute."""
+    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(callbacks, "time", clock)
+
+    def tick():
+        clock.now += 60
+
+    with each_update(tick):
+        yield
 
 
-def test_nothing_is_said_unless_asked(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def test_nothing_is_said_unless_asked(capsys, terminal):
+    terminal()
     model().fit(X, Y)
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_log_file_gets_a_line_a_minute_and_no_control_codes(capsys, monkeypatch):
+def test_a_log_file_of_a_short_fit_gets_no_such_line(capsys):
     model(verbose=1).fit(X, Y)
-    quick, _ = capsys.readouterr()
-    assert "left" not in quick  # it took less than a minute
-    monkeypatch.setattr(ProgressBar, "EVERY", 0.0)
+    assert "left" not in capsys.readouterr().out  # it took less than a minute
+
+
+def test_a_log_file_gets_a_line_a_minute_and_no_control_codes(capsys, minutes):
     model(verbose=1).fit(X, Y)
     slow, errors = capsys.readouterr()
-    assert re.findall(r"update (\d+) of 12, \d s left", slow) == [str(i) for i in range(1, 13)]
+    assert re.findall(r"update (\d+) of 12, .+ left", slow) == [str(i) for i in range(1, 13)]
+    assert "update 2 of 12, 10 min 00 s left" in slow
     assert errors == ""
     assert "train_loss" in slow
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", slow)
@@ -77,8 +86,8 @@ def test_the_table_of_epochs_has_the_score_first_and_a_rate_that_can_be_read(cap
     assert max(map(len, lines)) < 80
 
 
-def test_a_terminal_gets_a_bar_with_the_time_left(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def test_a_terminal_gets_a_bar_with_the_time_left(capsys, terminal):
+    terminal()
     fitted = model(verbose=1, callbacks=[Slow()]).fit(X, Y)
     table, bar = capsys.readouterr()
     assert re.search(r"epoch \d.*\d+/12 \[\d\d:\d\d<", bar)
@@ -86,14 +95,14 @@ def test_a_terminal_gets_a_bar_with_the_time_left(capsys, monkeypatch):
     assert pickle.loads(pickle.dumps(fitted)).predict(X).tolist() == fitted.predict(X).tolist()
 
 
-def test_the_bar_goes_away_after_an_error(monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    closed = []
-    monkeypatch.setattr("tqdm.std.tqdm.close", lambda bar: closed.append(bar.n))
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        model(verbose=1, callbacks=[Stop()]).fit(X, Y)
-    assert closed  # and not for being forgotten: the traceback holds it
-    assert stopped.traceback
+def test_the_bar_goes_away_after_an_error(capsys, terminal):
+    terminal()
+    with killed_at(0) as killed:
+        model(verbose=1).fit(X, Y)
+    bar = capsys.readouterr().err
+    assert "0/12" in bar
+    assert bar.endswith("\r")  # and not for being forgotten: the traceback holds it
+    assert killed.traceback
 
 
 def test_times():
@@ -106,54 +115,34 @@ def test_times():
     ]
 
 
-@pytest.fixture
-def minute_updates(monkeypatch):
-    """A clock on which each update takes a minute; the fit is killed at update `killed[0]`."""
-    killed, clock = [None], types.SimpleNamespace(now=0.0)
-    step = FineTuningNet.train_step
-
-    def slow(net, batch, **kwargs):
-        if net.fit_.progress.total == killed[0]:
-            raise KeyboardInterrupt
-        clock.now += 60
-        return step(net, batch, **kwargs)
-
-    monkeypatch.setattr(FineTuningNet, "train_step", slow)
-    fake = types.SimpleNamespace(monotonic=lambda: clock.now)
-    monkeypatch.setattr(callbacks, "time", fake)
-    monkeypatch.setattr(ProgressBar, "EVERY", float("inf"))
-    return killed
-
-
 def told(capsys):
-    return [line for line in capsys.readouterr().out.splitlines() if "  " not in line]
+    """What is printed, but for the table of epochs and the line a minute."""
+    lines = capsys.readouterr().out.splitlines()
+    return [line for line in lines if "  " not in line and not line.startswith("update")]
 
 
-def test_the_time_of_a_fit_is_told_once(capsys, minute_updates):
+def test_the_time_of_a_fit_is_told_once(capsys, minutes):
     model(verbose=1).fit(X, Y)
     assert told(capsys) == [
         "lr 0.05, 3 epochs, 12 updates, batches of 4",
         "the fit takes about 12 min 00 s; max_epochs=1, about 4 min 00 s",
     ]
-    model(verbose=1, early_stopping=True, validation_fraction=0.5).set_params(max_epochs=2).fit(
-        [[i] for i in range(16)], Y
-    )
+    stops = model(verbose=1, early_stopping=True, validation_fraction=0.5)
+    stops.set_params(max_epochs=2).fit([[i] for i in range(16)], Y)
     assert told(capsys)[1] == "the fit takes about 4 min 00 s (without validation)"
 
 
-@pytest.mark.parametrize(("n_rows", "minutes"), [(4, 1), (8, 2), (12, 3)])
-def test_the_time_of_a_fit_of_few_updates_is_told(capsys, minute_updates, n_rows, minutes):
+@pytest.mark.parametrize(("n_rows", "n_minutes"), [(4, 1), (8, 2), (12, 3)])
+def test_the_time_of_a_fit_of_few_updates_is_told(capsys, minutes, n_rows, n_minutes):
     model(verbose=1).set_params(max_epochs=1).fit(X[:n_rows], Y[:n_rows])
-    assert told(capsys)[1:] == [f"the fit takes about {minutes} min 00 s"]
+    assert told(capsys)[1:] == [f"the fit takes about {n_minutes} min 00 s"]
 
 
 @pytest.mark.parametrize("done", [1, 4, 7, 11])
-def test_a_fit_that_goes_on_tells_what_is_left(capsys, minute_updates, tmp_path, done):
+def test_a_fit_that_goes_on_tells_what_is_left(capsys, minutes, tmp_path, done):
     stored = model(verbose=1, checkpoint_dir=tmp_path, checkpoint_every=1)
-    minute_updates[0] = done
-    with pytest.raises(KeyboardInterrupt):
+    with killed_at(done):
         stored.fit(X, Y)
-    minute_updates[0] = None
     capsys.readouterr()
     clone(stored).fit(X, Y)
     # The second update tells it, unless the first was the last.
@@ -164,15 +153,6 @@ def test_a_fit_that_goes_on_tells_what_is_left(capsys, minute_updates, tmp_path,
     ]
     clone(stored).fit(X, Y)
     assert told(capsys) == ["this fit was finished before: the result is in checkpoint_dir"]
-
-
-def test_batches_are_those_of_all_processes(capsys, monkeypatch):
-    monkeypatch.setattr(ranks, "join", lambda: 2)
-    monkeypatch.setattr(ranks, "start", lambda module, targets, state, bf16: (state, bf16))
-    monkeypatch.setattr(ranks, "rows_of_rank", lambda rows, n: (rows, True))
-    monkeypatch.setattr(ranks, "rank", lambda: 0)
-    model(verbose=1).fit(X, Y)
-    assert told(capsys)[0] == "lr 0.05, 3 epochs, 6 updates, batches of 8"
 
 
 def test_a_clone_calls_the_same_function_after_each_epoch():

@@ -19,27 +19,9 @@ from skdice import (
 )
 from skdice.engine import checkpoints, used_embeddings
 from skdice.engine.checkpoints import Checkpoints, digest, parse_interval
-from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
+from tests.fits import each_update, killed_at
 from tests.processes import forkserver
-
-
-class Killed(BaseException):
-    """What nobody catches, as nobody catches a signal."""
-
-
-def kill_after(monkeypatch, n_updates):
-    """Let training die at an update; returns how to let it live again."""
-    made, step = [], FineTuningNet.train_step
-
-    def dying(net, batch, **kwargs):
-        if len(made) == n_updates:
-            raise Killed
-        made.append(1)
-        return step(net, batch, **kwargs)
-
-    monkeypatch.setattr(FineTuningNet, "train_step", dying)
-    return lambda: monkeypatch.setattr(FineTuningNet, "train_step", step)
 
 
 def weights(model):
@@ -83,16 +65,12 @@ def whole(numbers):
 @pytest.mark.parametrize(
     ("moment", "every"), [(1, 1), (3, 1), (4, 1), (5, 1), (15, 1), (2, 3), (3, 3), (8, 3)]
 )
-def test_classifier_goes_on_from_any_update(tmp_path, monkeypatch, numbers, whole, moment, every):
-    again = kill_after(monkeypatch, moment)
-    with pytest.raises(Killed):
+def test_classifier_goes_on_from_any_update(tmp_path, numbers, whole, moment, every):
+    with killed_at(moment):
         classifier(tmp_path, checkpoint_every=every).fit(*numbers)
-    again()
-    steps, step = [], FineTuningNet.train_step
-    monkeypatch.setattr(
-        FineTuningNet, "train_step", lambda *args, **kw: steps.append(1) or step(*args, **kw)
-    )
-    assert_same_fit(whole, classifier(tmp_path, checkpoint_every=every).fit(*numbers))
+    steps = []
+    with each_update(lambda: steps.append(1)):
+        assert_same_fit(whole, classifier(tmp_path, checkpoint_every=every).fit(*numbers))
     assert len(steps) == 16 - moment // every * every
 
 
@@ -148,18 +126,16 @@ def test_text_estimators_go_on(
     model, X, y = text_fits(tiny_backbone, sentences)[which]
     whole = model.fit(X, y)
     resumed = text_fits(tiny_backbone, sentences)[which][0].set_params(checkpoint_dir=tmp_path)
-    again = kill_after(monkeypatch, moment)
-    with pytest.raises(Killed):
+    with killed_at(moment):
         resumed.fit(X, y)
-    again()
     assert_same_fit(whole, resumed.fit(X, y))
 
 
-def test_finished_fit_is_not_made_again(tmp_path, monkeypatch, numbers):
+def test_finished_fit_is_not_made_again(tmp_path, numbers):
     whole = classifier(tmp_path).fit(*numbers)
-    kill_after(monkeypatch, 0)
-    assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
-    with pytest.raises(Killed):
+    with each_update(lambda: pytest.fail("an update was made")):
+        assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
+    with killed_at(0):
         classifier(tmp_path, resume="never").fit(*numbers)
     assert not list(tmp_path.glob("*/*.pt"))
 
@@ -187,12 +163,10 @@ def test_only_the_last_two_are_kept(tmp_path, numbers):
     ],
     ids=str,
 )
-def test_other_data_or_parameters_are_another_fit(tmp_path, monkeypatch, numbers, change):
+def test_other_data_or_parameters_are_another_fit(tmp_path, numbers, change):
     X, y = numbers[0].copy(), numbers[1].copy()
-    again = kill_after(monkeypatch, 9)
-    with pytest.raises(Killed):
+    with killed_at(9):
         classifier(tmp_path).fit(X, y)
-    again()
     rows = change.pop("rows", 60)
     if change.pop("label", False):
         y[0] = 1 - y[0]
@@ -204,13 +178,9 @@ def test_other_data_or_parameters_are_another_fit(tmp_path, monkeypatch, numbers
 
 
 @pytest.mark.parametrize("harm", ["cut", "altered", "empty"])
-def test_damaged_checkpoint_gives_way_to_the_one_before(
-    tmp_path, monkeypatch, numbers, whole, harm
-):
-    again = kill_after(monkeypatch, 9)
-    with pytest.raises(Killed):
+def test_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, numbers, whole, harm):
+    with killed_at(9):
         classifier(tmp_path).fit(*numbers)
-    again()
     first, last = sorted(tmp_path.glob("*/*.pt"))
 
     def spoil(path):
@@ -233,10 +203,8 @@ def test_damaged_checkpoint_gives_way_to_the_one_before(
 
 
 def test_full_disk_costs_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch, numbers, whole):
-    again = kill_after(monkeypatch, 5)
-    with pytest.raises(Killed):
+    with killed_at(5):
         classifier(tmp_path).fit(*numbers)
-    again()
     before = sorted(tmp_path.glob("*/*.pt"))
 
     def full(*args, **kwargs):
@@ -275,13 +243,11 @@ def test_bad_settings_are_refused(tmp_path, numbers, params, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_folds_and_settings_of_a_grid_share_a_folder(tmp_path, monkeypatch, numbers):
+def test_folds_and_settings_of_a_grid_share_a_folder(tmp_path, numbers):
     grid = {"loss": ["ce", "dsc"]}
     whole = GridSearchCV(classifier(), grid, cv=2).fit(*numbers)
-    again = kill_after(monkeypatch, 20)
-    with pytest.raises(Killed):
+    with killed_at(20):
         GridSearchCV(classifier(tmp_path), grid, cv=2).fit(*numbers)
-    again()
     found = GridSearchCV(classifier(tmp_path), grid, cv=2).fit(*numbers)
     scores = [search.cv_results_["mean_test_score"].tolist() for search in (whole, found)]
     assert scores[0] == scores[1]
@@ -341,43 +307,45 @@ def test_killed_process_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
-def test_update_with_bad_numbers_is_skipped(numbers, where, monkeypatch):
-    X, y = numbers
-    model = classifier(loss=DiceLoss(ema_decay=0.5), dropout=0.0)
-    step = FineTuningNet._logits
+def test_update_with_bad_numbers_is_skipped(numbers, where):
     calls = []
 
-    def spoiled(net, inputs):
-        logits = step(net, inputs)
-        calls.append(1)
-        if net.module_.training and len(calls) == 6:
-            if where == "loss":
-                return logits * torch.nan
-            logits.register_hook(lambda gradient: gradient * torch.inf)
-        return logits
+    class Spoiled(DiceLoss):
+        def forward_unchecked(self, *args, **kwargs):
+            loss = super().forward_unchecked(*args, **kwargs)
+            calls.append(1)
+            if len(calls) == 6:
+                if where == "loss":
+                    return loss * torch.nan
+                loss.register_hook(lambda gradient: gradient * torch.inf)
+            return loss
 
-    monkeypatch.setattr(FineTuningNet, "_logits", spoiled)
-    model.fit(X, y)
+    X, y = numbers
+    model = classifier(loss=Spoiled(ema_decay=0.5), dropout=0.0).fit(X, y)
     assert [epoch["skipped_updates"] for epoch in model.history_] == [0, 1, 0, 0]
     assert np.isfinite([epoch["train_loss"] for epoch in model.history_]).all()
     assert all(value.isfinite().all() for value in weights(model).values())
     assert model.net_.criterion_.running_.isfinite().all()
 
 
-def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences, monkeypatch):
-    step = FineTuningNet._logits
-    monkeypatch.setattr(
-        FineTuningNet, "_logits",
-        lambda net, inputs: step(net, inputs) * (torch.nan if net.module_.training else 1),
-    )  # fmt: skip
-    model = classifier(batch_size=4)
+class NoNumber(DiceLoss):
+    """A loss that is NaN."""
+
+    def forward_unchecked(self, *args, **kwargs):
+        return super().forward_unchecked(*args, **kwargs) * torch.nan
+
+
+def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences):
+    model = classifier(batch_size=4, loss=NoNumber())
     with pytest.raises(
         ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"
     ):
         model.fit(*numbers)
     assert not hasattr(model, "net_")
     X, y = sentences
-    tagger = DiceTokenClassifier(backbone=tiny_backbone, batch_size=1, random_state=0)
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, loss=NoNumber(), batch_size=1, random_state=0
+    )
     with pytest.raises(ValueError, match=r"10 updates in a row .* training rows \[\d+\]"):
         tagger.fit(X, y)
     assert not hasattr(tagger, "classes_")
@@ -385,8 +353,6 @@ def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences,
 
 def test_bad_numbers_stop_a_short_epoch_whose_updates_are_not_looked_at(numbers, monkeypatch):
     """A GPU is asked for its losses every 50 updates, and here an epoch has 5."""
-    step = FineTuningNet._logits
-    monkeypatch.setattr(FineTuningNet, "_logits", lambda *args: step(*args) * torch.nan)
 
     def only_count(fit):
         fit.progress.bad = torch.where(fit.progress.losses[-1].isfinite(), 0, fit.progress.bad + 1)
@@ -396,11 +362,11 @@ def test_bad_numbers_stop_a_short_epoch_whose_updates_are_not_looked_at(numbers,
     with pytest.raises(
         ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"
     ):
-        classifier(batch_size=4, max_epochs=4).fit(X[:20], y[:20])
+        classifier(batch_size=4, max_epochs=4, loss=NoNumber()).fit(X[:20], y[:20])
 
 
 @pytest.mark.parametrize("reader", [True, False])
-def test_readers_go_on(tmp_path, monkeypatch, tiny_backbone, reader):
+def test_readers_go_on(tmp_path, tiny_backbone, reader):
     common = dict(backbone=tiny_backbone, max_epochs=2, batch_size=1, random_state=0)
     if reader:
         model = DiceQuestionAnswerer(loss="dsc", **common)
@@ -412,10 +378,8 @@ def test_readers_go_on(tmp_path, monkeypatch, tiny_backbone, reader):
         y = [[("LOC", 3, 4)], []] * 2
     whole = clone(model).fit(X, y)
     model.set_params(checkpoint_dir=tmp_path, checkpoint_every=1)
-    again = kill_after(monkeypatch, 5)
-    with pytest.raises(Killed):
+    with killed_at(5):
         clone(model).fit(X, y)
-    again()
     assert_same_fit(whole, clone(model).fit(X, y))
 
 

@@ -5,26 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import sys
-import tempfile
 import warnings
 
 import pytest
-import torch
 
 from skdice import DiceClassifier
 from skdice.engine import devices
 from skdice.engine.devices import resolve_device
-
-
-@pytest.fixture
-def gpus(monkeypatch, tmp_path):
-    """Sets the number of GPUs; locks lie in a folder of the test."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
-    devices._own_gpu.cache_clear()
-    yield lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
-    devices._own_gpu.cache_clear()
 
 
 def tell(queue, done):
@@ -78,9 +65,9 @@ def test_each_process_has_a_gpu_of_its_own(gpus):
         finish()
 
 
-def test_without_locks_the_number_of_the_process_decides(gpus, monkeypatch):
+def test_without_locks_the_number_of_the_process_decides(gpus, without, monkeypatch):
     gpus(3)
-    monkeypatch.setitem(sys.modules, "fcntl", None)
+    without("fcntl")
     for process in (7, 8):
         monkeypatch.setattr(devices.os, "getpid", lambda process=process: process)
         assert resolve_device("auto") == f"cuda:{process % 3}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -21,10 +22,9 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
-from skdice.engine import used_embeddings
-from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
 from skdice.resampling import BalancedBatchSampler
+from tests.fits import Tells, word_tables_from
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 5))
 REMEMBERS = DiceLoss(ema_decay=0.9)
@@ -126,19 +126,23 @@ def test_a_callback_that_changes_the_mode_changes_nothing(case):
 
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
-def test_a_thread_that_predicts_changes_nothing(case, kind, few, monkeypatch):
+def test_a_thread_that_predicts_changes_nothing(case, kind, few):
     model, X, y = case(kind)
-    if few:  # the table of words is trained in part
-        monkeypatch.setattr(used_embeddings, "LEAST", 0)
     X_fit, y_fit = X[:7], y[:7]
     if kind == "numbers":
         X_fit, y_fit = X, y
     if kind != "numbers":
         model.set_params(early_stopping=True, validation_fraction=0.3)
     model.set_params(max_epochs=4, batch_size=2)
-    alone = clone(model).fit(X_fit, y_fit)
-    if kind != "numbers":
-        alone.partial_fit(X_fit, y_fit).partial_fit(X_fit, y_fit)
+
+    def fit(model):
+        with word_tables_from(0) if few else nullcontext():
+            model.fit(X_fit, y_fit)
+            if kind != "numbers":
+                model.partial_fit(X_fit, y_fit).partial_fit(X_fit, y_fit)
+        return model
+
+    alone = fit(clone(model))
     ended, found, errors = threading.Event(), [], []
 
     def look():
@@ -154,9 +158,7 @@ def test_a_thread_that_predicts_changes_nothing(case, kind, few, monkeypatch):
     thread = threading.Thread(target=look)
     thread.start()
     try:
-        model.fit(X_fit, y_fit)
-        if kind != "numbers":
-            model.partial_fit(X_fit, y_fit).partial_fit(X_fit, y_fit)
+        fit(model)
     finally:
         ended.set()
         thread.join()
@@ -166,16 +168,11 @@ def test_a_thread_that_predicts_changes_nothing(case, kind, few, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
-def test_who_predicts_before_the_first_update_holds_a_copy(case, kind, monkeypatch):
+def test_who_predicts_before_the_first_update_holds_a_copy(case, kind):
     model, X, y = case(kind)
-    handed, train = [], FineTuningNet.partial_fit
-
-    def look(net, *args, **kwargs):
-        handed.append(net.module_to_predict())
-        return train(net, *args, **kwargs)
-
-    monkeypatch.setattr(FineTuningNet, "partial_fit", look)
-    model.fit(X, y)
+    handed = []
+    tells = Tells(begin=lambda net, data: handed.append(net.module_to_predict()))
+    model.set_params(callbacks=[tells]).fit(X, y)
     assert handed[0] is not model.net_.module_
     if kind != "numbers":
         model.partial_fit(X, y)
@@ -287,15 +284,16 @@ def test_partial_fit_that_fails_leaves_weights_and_history(case, kind):
     assert model.history_[-1]["lr"] == 1e-3
 
 
-def test_a_threshold_that_cannot_be_tuned_leaves_what_was(case, monkeypatch):
+def test_a_threshold_that_cannot_be_tuned_leaves_what_was(case):
     model, X, y = case("pairs")
+
+    class Fails(type(model.task)):
+        def after_training(self, model, held, blocks):
+            if held is not None:
+                raise FailsError
+
+    model.task = Fails()
     before = state_of(model.fit(X, y), X)
-
-    def fail(*args):
-        raise FailsError
-
-    monkeypatch.setattr("skdice.tasks.qa._best_threshold", fail)
-    monkeypatch.setattr(DiceQuestionAnswerer, "_validation_score", lambda *args: 0.5)
     with pytest.raises(FailsError):
         model.fit(X, y, X_val=X, y_val=y)
     assert_unchanged(model, X, before)
@@ -360,24 +358,20 @@ def test_other_integers_of_numpy_are_integers(tiny_backbone, integer):
 # ---- what a sampler draws
 
 
-def trained_rows(monkeypatch):
-    """The targets and weights of each update, and its rate; they are filled as fits go on."""
-    seen, step = [], FineTuningNet.train_step
+def trained_in(seen):
+    """A callback that adds the epoch, targets, weights and rate of each update to a list."""
 
-    def spy(net, batch, **kwargs):
+    def note(net, batch):
         rate = net.schedule_.get_last_lr()[0] / net.lr
-        weights = batch[0][2]
-        targets = batch[0][1].numpy()
+        targets, weights = batch[0][1].numpy(), batch[0][2]
         weights = np.ones(len(targets)) if weights is None else weights.numpy()
         seen.append((len(net.history), targets, weights, rate))
-        return step(net, batch, **kwargs)
 
-    monkeypatch.setattr(FineTuningNet, "train_step", spy)
-    return seen
+    return Tells(before=note)
 
 
 class Random(BaseEstimator):
-    """A sampler that draws another number of rows at each call, with and without a seed."""
+    """A sampler that draws another number of rows at each call."""
 
     draws_rows = True
 
@@ -393,42 +387,41 @@ class Random(BaseEstimator):
         return RandomUnderSampler().__sklearn_tags__()
 
 
-@pytest.mark.parametrize("seeded", [True, False])
+class Unseeded(Random):
+    """One that cannot be seeded."""
+
+    def get_params(self, deep=True):
+        return {}
+
+
+@pytest.mark.parametrize("sampler", [Random(), Unseeded()])
 @pytest.mark.parametrize("kind", ["tagger", "texts", "labels"])
-def test_counts_and_schedule_are_of_the_rows_that_are_trained_on(case, kind, seeded, monkeypatch):
+def test_counts_and_schedule_are_of_the_rows_that_are_trained_on(case, kind, sampler):
     model, X, y = case("texts" if kind == "labels" else kind)
     if kind == "labels":
         y = np.eye(4, dtype=int)[np.arange(len(X)) % 4] | np.eye(4, dtype=int)[1]
-    sampler = Random()
-    if not seeded:
-        monkeypatch.setattr(Random, "get_params", lambda self, deep=True: {})
-    weights = np.linspace(0.5, 2, len(X))
-    prepared, prepare = [], DiceLoss.prepare
-    monkeypatch.setattr(
-        DiceLoss, "prepare", lambda *a, **kw: prepared.append((a[1], kw)) or prepare(*a, **kw)
-    )
-    seen = trained_rows(monkeypatch)
-    model.set_params(max_epochs=4, sampler=sampler, loss="dice", warmup=0.0, dropout=0.0)
-    model.fit(X, y, sample_weight=weights)
-    (counts, settings) = prepared[0]
+    weights, seen = np.linspace(0.5, 2, len(X)), []
+    model.set_params(max_epochs=4, sampler=sampler, loss="dice", callbacks=[trained_in(seen)])
+    model.set_params(warmup=0.0, dropout=0.0).fit(X, y, sample_weight=weights)
+    loss = model.net_.criterion_
     assert model.net_.n_steps_ == len(seen) == model.net_.schedule_.last_epoch
     rates = [rate for *_, rate in seen]
     assert rates == pytest.approx([1 - i / len(seen) for i in range(len(seen))])
     first = [(t, w) for epoch, t, w, _ in seen if epoch == 1]
     targets, shares = (np.concatenate(parts) for parts in zip(*first, strict=True))
     if kind == "labels":
-        np.testing.assert_allclose(counts, shares @ targets, rtol=1e-5)
-        assert settings["n_samples"] == pytest.approx(shares.sum(), rel=1e-5)
+        np.testing.assert_allclose(loss.class_counts_, shares @ targets, rtol=1e-5)
+        assert loss.n_samples_ == pytest.approx(shares.sum(), rel=1e-5)
     else:
         expected = np.bincount(targets, shares, minlength=len(model.classes_))
-        np.testing.assert_allclose(counts, expected, rtol=1e-5)
+        np.testing.assert_allclose(loss.class_counts_, expected, rtol=1e-5)
     # A warm start goes on with other rows.
     model.set_params(warm_start=True, max_epochs=1).fit(X, y, sample_weight=weights)
     more = [(t, w) for epoch, t, w, _ in seen if epoch == 5]
     targets, shares = (np.concatenate(parts) for parts in zip(*more, strict=True))
     if kind != "labels":
         expected = np.bincount(targets, shares, minlength=len(model.classes_))
-        np.testing.assert_allclose(prepared[1][0], expected, rtol=1e-5)
+        np.testing.assert_allclose(model.net_.criterion_.class_counts_, expected, rtol=1e-5)
 
 
 def test_a_sampler_that_fails_late_is_refused_first(case):
@@ -453,14 +446,14 @@ def test_a_sampler_that_fails_late_is_refused_first(case):
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_rows_that_are_held_out_are_not_counted(monkeypatch, weighted):
-    seen = trained_rows(monkeypatch)
+def test_rows_that_are_held_out_are_not_counted(weighted):
+    seen = []
     X = np.random.default_rng(1).normal(size=(80, 3)).astype(np.float32)
     y = np.array(["a", "b", "c", "c"] * 20)
     weight = np.linspace(0.5, 2, 80) if weighted else None
     model = DiceClassifier(
         early_stopping=True, validation_fraction=0.3, max_epochs=1, batch_size=100, random_state=0,
-        loss="weighted_ce",
+        loss="weighted_ce", callbacks=[trained_in(seen)],
     )  # fmt: skip
     model.fit(X, y, sample_weight=weight)
     ((_, targets, shares, _),) = seen

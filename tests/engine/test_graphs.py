@@ -26,15 +26,15 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice._compat import attention_of
-from skdice.engine import devices, graphs, rows
+from skdice.engine import graphs, rows
 from skdice.engine.attention import settle_attention
 from skdice.engine.graphs import EAGER_RUNS, Graphs, Waits
 from skdice.engine.rows import Rows
-from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, DiceLoss, Loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
 from tests.engine.test_no_waiting import OPTIONS, Looks
 from tests.engine.test_packing import TASKS, fitted_with_data
+from tests.fits import Tells, killed_at, numbers_of
 from tests.test_gpu import assert_same
 
 ROWS = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
@@ -44,25 +44,6 @@ MANY = {
     "three classes": (DiceSequenceClassifier, {}, UNEVEN_TEXTS, [0, 1, 2, 0, 1]),
     "numbers": (DiceClassifier, {}, ROWS, (ROWS[:, 0] > 0.5).astype(int)),
 }
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """Let the CPU be given what a GPU is given; it notes what is recorded."""
-    recorded = []
-
-    def record(function, inputs, pool, stream):
-        recorded.append({name: tuple(values.shape) for name, values in inputs.items()})
-        return lambda: function(inputs)
-
-    as_on_a_gpu(monkeypatch)
-    monkeypatch.setattr(graphs, "record", record)
-    return recorded
-
-
-def as_on_a_gpu(patch):
-    patch.setattr(devices, "is_gpu", lambda device: True)
-    patch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
 
 
 def fitted(task, backbone, net_params=None, weight=None, **params):
@@ -220,8 +201,17 @@ def test_a_loss_of_the_user_counts_no_padding(loss, gpu, tiny_backbone):
     found = []
     for how in (layout, None):
         ((inputs, target, weight),) = net.batches(dataset, np.arange(len(dataset)), how)
-        found.append(net._loss(net._logits(inputs), target, weight).item())
+        found.append(net.loss_of(net.logits_of(inputs), target, weight).item())
     assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+def scale(net, data=None):
+    """Give the net a scaler, as fp16 on a GPU has one; here its numbers are float32."""
+    net.scaler_ = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
+    NETS[:] = [net]
+
+
+NETS = []  # of the fit that is running
 
 
 def cut_off(at):
@@ -230,7 +220,7 @@ def cut_off(at):
     def record(function, inputs, pool, stream):
         (net,) = NETS
         of_optimizer = [t for state in net.optimizer_.state.values() for t in state.values()]
-        of_scaler = [net.scaler_._scale, net.scaler_._growth_tracker]
+        of_scaler = [t for t in vars(net.scaler_).values() if isinstance(t, torch.Tensor)]
         tensors = [*net.module_.parameters(), *net.criterion_.buffers(), *of_optimizer, *of_scaler]
         kept = [(t, t.detach().clone()) for t in tensors]
         with pytest.MonkeyPatch.context() as patch:
@@ -247,7 +237,6 @@ def cut_off(at):
     return record
 
 
-NETS = []  # of the fit that is running
 CUTS = {
     "clipping": (torch.nn.utils, "clip_grad_norm_"),
     "optimizer": (torch.amp.GradScaler, "step"),
@@ -256,20 +245,11 @@ CUTS = {
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_capture_that_fails_leaves_the_fit_as_it_was(cut, monkeypatch, tiny_backbone):
+def test_a_capture_that_fails_leaves_the_fit_as_it_was(cut, gpu, monkeypatch, tiny_backbone):
     """Weights, what the loss remembers, the loss scale, and what dropout draws."""
-
-    def net_for(self, plan):
-        net = real(self, plan)
-        net.scaler_ = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
-        NETS[:] = [net]
-        return net
-
-    real = DiceTokenClassifier._net_for
-    as_on_a_gpu(monkeypatch)
-    monkeypatch.setattr(DiceTokenClassifier, "_net_for", net_for)
     monkeypatch.setattr(graphs, "record", cut_off(CUTS[cut]))
     params = {"loss": DiceLoss(ema_decay=0.9), "precision": "fp32"}
+    params["callbacks"] = [Tells(begin=scale)]
     model = fitted("tagger", tiny_backbone, **params)
     last = model.history_[-1]["eager"]
     assert last == "no graph could be recorded (operation not permitted when stream is capturing)"
@@ -281,38 +261,31 @@ def test_a_capture_that_fails_leaves_the_fit_as_it_was(cut, monkeypatch, tiny_ba
     assert losses[0] == losses[1]
 
 
-def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone, monkeypatch):
+SPOIL = torch.ones(())  # by which `Spoiled` is multiplied
+
+
+class Spoiled(DiceLoss):
+    """A loss that is infinite in some updates."""
+
+    def forward_unchecked(self, *args, **kwargs):
+        return super().forward_unchecked(*args, **kwargs) * SPOIL
+
+
+def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone):
     """Weights, the optimiser's moments and what a loss remembers stay as they were."""
     seen, bad = [], []
-    real = DiceTokenClassifier._net_for
 
-    def net_for(self, plan):
-        net = real(self, plan)
-        loss, update = net._loss, net.train_step
+    def spoil(net, batch):
+        SPOIL.fill_(torch.inf if len(bad) in (1, 5) else 1.0)
 
-        def step(batch, **kwargs):
-            found = update(batch, **kwargs)
-            bad.append(bool(found["loss"].isnan()))
-            memory = net.criterion_.get_buffer("running_").clone()
-            seen.append((net.module_.output_layer.weight.detach().clone(), memory))
-            return found
+    def note(net, loss):
+        bad.append(bool(loss.isnan()))
+        memory = net.criterion_.get_buffer("running_").clone()
+        seen.append((net.module_.output_layer.weight.detach().clone(), memory))
 
-        def spoiled(logits, target, weight):
-            # Weights that are infinite in some updates.
-            return loss(logits, target, weight) * spoil
-
-        net._loss, net.train_step = spoiled, step
-        return net
-
-    spoil = torch.ones(())
-    monkeypatch.setattr(DiceTokenClassifier, "_net_for", net_for)
-
-    class Spoils(Callback):
-        def on_batch_begin(self, net, **kwargs):
-            spoil.fill_(torch.inf if len(bad) in (1, 5) else 1.0)
-
-    loss = DiceLoss(ema_decay=0.9)
-    model = fitted("tagger", tiny_backbone, loss=loss, max_epochs=8, callbacks=[Spoils()])
+    tells = Tells(before=spoil, after=note)
+    params = {"loss": Spoiled(ema_decay=0.9), "max_epochs": 8, "callbacks": [tells]}
+    model = fitted("tagger", tiny_backbone, **params)
     assert eager(model) == {None}
     assert gpu
     assert [i for i, skipped in enumerate(bad) if skipped] == [1, 5]
@@ -322,58 +295,33 @@ def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone, monkeypatch)
     assert not torch.equal(seen[6][0], seen[5][0])
 
 
-def test_a_scaler_is_recorded(gpu, tiny_backbone, monkeypatch):
-    """As fp16 on a GPU has one; here its numbers are float32."""
-    real = DiceTokenClassifier._net_for
-
-    def net_for(self, plan):
-        net = real(self, plan)
-        net.scaler_ = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
-        return net
-
-    monkeypatch.setattr(DiceTokenClassifier, "_net_for", net_for)
-    assert_graphs_change_nothing(gpu, "tagger", tiny_backbone)
-    assert_graphs_change_nothing(gpu, "tagger", tiny_backbone, max_grad_norm=None)
+def test_a_scaler_is_recorded(gpu, tiny_backbone):
+    params = {"callbacks": [Tells(begin=scale)]}
+    assert_graphs_change_nothing(gpu, "tagger", tiny_backbone, **params)
+    assert_graphs_change_nothing(gpu, "tagger", tiny_backbone, max_grad_norm=None, **params)
 
 
-LOOKED = []
+kinds_of_rate = set()  # in each update
 
 
-class Looking(Callback):
-    """Notes the kind of the rate."""
-
-    def on_batch_end(self, net, **kwargs):
-        LOOKED.append(type(net.optimizer_.param_groups[0]["lr"]))
+def note_kind(net, loss):
+    kinds_of_rate.add(type(net.optimizer_.param_groups[0]["lr"]))
 
 
 def test_the_rate_is_a_tensor_only_while_a_fit_runs(gpu, tiny_backbone):
-    params = {"callbacks": [Looking()], "net_params": {"keep_optimizer": True}}
-    LOOKED.clear()
+    kinds_of_rate.clear()
+    params = {"callbacks": [Tells(after=note_kind)], "net_params": {"keep_optimizer": True}}
     model = fitted("tagger", tiny_backbone, **params)
-    assert set(LOOKED) == {torch.Tensor}
+    assert kinds_of_rate == {torch.Tensor}
     assert type(model.net_.optimizer_.param_groups[0]["lr"]) is float
     pickle.loads(pickle.dumps(model)).partial_fit(UNEVEN, UNEVEN_TAGS)
 
 
 def test_a_fit_goes_on_from_a_checkpoint(gpu, tiny_backbone, tmp_path):
-    class StopError(Exception):
-        pass
-
     whole = fitted("tagger", tiny_backbone, batch_size=2)
     params = {"checkpoint_dir": tmp_path, "checkpoint_every": 1, "batch_size": 2}
-    step = type(whole.net_).train_step
-    made = []
-
-    def stopping(self, batch, **kwargs):
-        made.append(batch)
-        if len(made) == 9:
-            raise StopError
-        return step(self, batch, **kwargs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(whole.net_), "train_step", stopping)
-        with pytest.raises(StopError):
-            fitted("tagger", tiny_backbone, **params)
+    with killed_at(8):
+        fitted("tagger", tiny_backbone, **params)
     for name, value in weights_of(fitted("tagger", tiny_backbone, **params)).items():
         assert torch.equal(weights_of(whole)[name], value), name
 
@@ -381,41 +329,32 @@ def test_a_fit_goes_on_from_a_checkpoint(gpu, tiny_backbone, tmp_path):
 # ---- predictions
 
 
-def predictions(task, model, X):
-    if task == "reader":
-        return [spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row]
-    if task == "mrc":
-        return np.concatenate(model.net_.logits(encode(model, X)))
-    return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
-
-
 @pytest.mark.parametrize("task", [task for task in MANY if task != "numbers"])
 def test_predictions_are_those_of_padded_batches(task, tiny_backbone, gpu):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(devices, "is_gpu", lambda device: False)
-        model = fitted(task, tiny_backbone, max_epochs=1)
-        X = [*MANY[task][2]] * 40
-        expected = predictions(task, model, X)
+    gpu.on = False
+    model = fitted(task, tiny_backbone, max_epochs=1)
+    X = [*MANY[task][2]] * 40
+    expected = numbers_of(model, X)
+    gpu.on = True
     for i in range(EAGER_RUNS + 2):
-        found = predictions(task, model, X)
+        found = numbers_of(model, X)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, err_msg=str(i))
     assert gpu
-    assert model.net_._predicting[1].reason is None
 
 
 def test_predictions_follow_the_weights(tiny_backbone, gpu):
     model = fitted("tagger", tiny_backbone)
     for _ in range(EAGER_RUNS + 1):
-        before = predictions("tagger", model, UNEVEN)
+        before = numbers_of(model, UNEVEN)
     n = len(gpu)
     model.net_.module_.output_layer.bias.data += 1.0  # the same memory
     model.net_.module_.output_layer.bias.data[0] -= 3.0
-    changed = predictions("tagger", model, UNEVEN)
+    changed = numbers_of(model, UNEVEN)
     assert len(gpu) == n
     assert np.abs(changed - before).max() > 0.1
     layer = model.net_.module_.output_layer
     layer.bias = nn.Parameter(layer.bias.detach() * 0 + torch.tensor([9.0, 0.0]))  # another
-    assert predictions("tagger", model, UNEVEN).reshape(-1, 2)[:, 0].min() > 0.9
+    assert numbers_of(model, UNEVEN).reshape(-1, 2)[:, 0].min() > 0.9
 
 
 def test_a_model_that_is_dropped_frees_its_memory_at_once(tiny_backbone, gpu):
@@ -468,7 +407,7 @@ def test_features_are_those_of_padded_batches(kind, pooling, gpu, tiny_backbones
     found = features.transform(texts)
     if kind != "xlnet":  # which looks at its segments
         assert len(gpu) == 1  # of four texts each; the last three are another shape
-    monkeypatch.setattr(devices, "is_gpu", lambda device: False)
+    gpu.on = False
     np.testing.assert_allclose(found, features.transform(texts), rtol=1e-4, atol=1e-5)
     assert attention_of(features.encoder_) in ("sdpa", "eager")
 
@@ -478,7 +417,7 @@ def test_vectors_of_words_are_those_of_padded_batches(gpu, tiny_backbone, monkey
     model = fitted("tagger", tiny_backbone, max_epochs=1)
     X = UNEVEN * 5
     found = model.frozen_vectors(X)
-    monkeypatch.setattr(devices, "is_gpu", lambda device: False)
+    gpu.on = False
     np.testing.assert_allclose(found, model.frozen_vectors(X), rtol=1e-4, atol=1e-5)
 
 
@@ -488,16 +427,15 @@ def test_the_next_rows_are_encoded_while_others_are_predicted(
 ):
     model, X = fitted(task, tiny_backbone, max_epochs=1), [*MANY[task][2]] * 3
     expected, threads = list(model.predict(X)), set()
-    encode_sources = type(model.task).encode_sources
 
-    def noted(*args, **kwargs):
-        threads.add(threading.current_thread())
-        if len(threads) > limit:
-            raise LookupError("in the other thread")
-        return encode_sources(*args, **kwargs)
+    class Noted(type(model.task)):
+        def encode_sources(self, *args, **kwargs):
+            threads.add(threading.current_thread())
+            if len(threads) > limit:
+                raise LookupError("in the other thread")
+            return super().encode_sources(*args, **kwargs)
 
-    limit = 1
-    monkeypatch.setattr(type(model.task), "encode_sources", noted)
+    limit, model.task = 1, Noted()
     monkeypatch.setattr("skdice.estimators.transformer.BLOCK_ON_GPU", 2)
     found = list(model.predict(X))
     assert len(found) == len(expected) == len(X)
@@ -543,8 +481,7 @@ def test_what_no_graph_can_hold_is_found(wait):
     assert waits.seen
 
 
-def test_a_graph_reads_its_inputs_anew(monkeypatch):
-    monkeypatch.setattr(graphs, "record", lambda function, inputs, *_: lambda: function(inputs))
+def test_a_graph_reads_its_inputs_anew(gpu):
     doubled = Graphs(lambda given: (given["x"] * 2,), "cpu")
     found = [doubled({"x": torch.full((2,), float(i))})[0] for i in range(6)]
     assert [float(f[0]) for f in found] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]

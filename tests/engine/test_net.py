@@ -40,9 +40,9 @@ from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
 from skdice.engine.fit import Fit
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
 from skdice.engine.schedules import SCHEDULES, schedule_factor
-from skdice.estimators import planning
 from skdice.estimators.planning import encode
 from skdice.losses import TverskyLoss
+from tests.fits import word_tables_from
 
 
 def _weights(estimator):
@@ -101,7 +101,7 @@ def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
     order = np.argsort(dataset.lengths, kind="stable")
     whole, expected, _ = net.padder([dataset[int(i)] for i in order])
     parts = [net.padder([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
-    torch.testing.assert_close(net._logits(parts), net._logits([whole]), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(net.logits_of(parts), net.logits_of([whole]), atol=1e-5, rtol=1e-5)
     assert torch.equal(target, expected)
 
 
@@ -379,28 +379,20 @@ def test_pooling_ignores_padding():
 
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])
-def test_accumulation_equals_one_big_batch(tiny_backbone, sentences, loss, monkeypatch):
+def test_accumulation_equals_one_big_batch(build_backbone, tmp_path, sentences, loss):
     """Set-level losses are no sums over micro-batches; the update must be the same all the same."""
     X, y = sentences
+    # Dropout draws its masks batch by batch, so only without it can the two runs be equal.
+    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     settings = dict(
         loss=loss,
-        backbone=tiny_backbone,
+        backbone=build_backbone(str(tmp_path), **without),
         max_epochs=2,
         lr=1e-3,
         random_state=3,
         dropout=0.0,
-        # Dropout draws its masks batch by batch, so only without it can the two runs be equal.
         net_params={"optimizer": torch.optim.SGD},
     )
-    build = planning.build
-
-    def build_without_dropout(model, *args, **kwargs):
-        build(model, *args, **kwargs)
-        for part in model.module_.modules():
-            if isinstance(part, torch.nn.Dropout):
-                part.p = 0.0
-
-    monkeypatch.setattr(planning, "build", build_without_dropout)
     encoder = {"frozen": "encoder"}
     for frozen in ({}, encoder):
         big = DiceTokenClassifier(batch_size=16, **settings, **frozen)
@@ -704,8 +696,8 @@ def test_words_that_no_text_has_end_where_they_would(
     settings |= dict(weight_decay=0.3, random_state=0, early_stopping=validated)
     fits = []
     for least in (10**9, 0):
-        monkeypatch.setattr(used_embeddings, "LEAST", least)
-        fits.append(DiceTokenClassifier(**settings).fit(*used, **fit))
+        with word_tables_from(least):
+            fits.append(DiceTokenClassifier(**settings).fit(*used, **fit))
         assert bool(swaps) == (least == 0)
     _assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
     assert fits[0].history_[-1]["train_loss"] == pytest.approx(fits[1].history_[-1]["train_loss"])
@@ -726,10 +718,10 @@ def test_auto_trains_large_models_in_bf16_where_the_processor_gains(
     net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
     monkeypatch.setattr("skdice.engine.net.cpu_gains_by_bf16", lambda: True)
     net.module_.train()
-    assert net._precision_of(net.module_) == "fp32"  # so small a model gains nothing
+    assert net.precision_of(net.module_) == "fp32"  # so small a model gains nothing
     net.module_.encoder.config.hidden_size = 256
-    assert net._precision_of(net.module_) == "bf16"
+    assert net.precision_of(net.module_) == "bf16"
     net.module_.eval()
-    assert net._precision_of(net.module_) == "fp32"
+    assert net.precision_of(net.module_) == "fp32"
     net.precision = "fp16"
-    assert net._precision_of(net.module_) == "fp16"
+    assert net.precision_of(net.module_) == "fp16"

@@ -7,6 +7,8 @@ was left on the CPU: each would make a GPU wait.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -40,10 +42,11 @@ from skdice.losses import (
     resolve_loss,
 )
 from skdice.model_selection.heads.training import Fold, _Heads
+from tests.data import SENTENCES, TAGS
+from tests.fits import Tells
 
-TAGS = ([["anna", "in", "rome"], ["it", "rains"]], [["B-PER", "O", "B-LOC"], ["O", "O"]])
 TASKS = {
-    "tagger": (DiceTokenClassifier, *TAGS),
+    "tagger": (DiceTokenClassifier, SENTENCES[:2], TAGS[:2]),
     "two classes": (DiceSequenceClassifier, ["win money", "lunch"], [1, 0]),
     "three classes": (DiceSequenceClassifier, ["win money", "lunch", "bus"], [2, 1, 0]),
     "labels": (DiceSequenceClassifier, ["win", "lunch"], np.array([[1, 0], [0, 1]])),
@@ -52,7 +55,7 @@ TASKS = {
         [("who", "anna sings"), ("when", "at noon")],
         [[(0, "anna")], []],
     ),
-    "mrc": (DiceMRCTagger, *TAGS),
+    "mrc": (DiceMRCTagger, SENTENCES[:2], TAGS[:2]),
     "numbers": (DiceClassifier, np.eye(4, dtype=np.float32), [0, 1, 2, 1]),
 }
 
@@ -109,19 +112,21 @@ def to_meta(module):
                 part._buffers[name] = value.to("meta")
 
 
+@contextmanager
+def on_cuda():
+    """Let tensors without values be taken for tensors on a GPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
+        patch.setattr(torch, "is_autocast_enabled", lambda kind: False)
+        yield
+
+
 def step_of(model, X, y, weight=None):
     """The net of a short fit on the CPU, with the micro-batches of its first update."""
-    taken = []
-    with pytest.MonkeyPatch.context() as patch:
-        real = net_module.FineTuningNet.train_step
-        patch.setattr(
-            net_module.FineTuningNet,
-            "train_step",
-            lambda self, batch, **kw: taken.append(batch) or real(self, batch, **kw),
-        )
-        given = {} if weight is None else {"sample_weight": weight}
-        model.fit(X, y, **given)
-    return model.net_, taken[0]
+    batches, given = [], {} if weight is None else {"sample_weight": weight}
+    tells = Tells(before=lambda net, batch: batches.append(batch))
+    model.set_params(callbacks=[tells]).fit(X, y, **given)
+    return model.net_, batches[0]
 
 
 def without_values(values, device):
@@ -140,15 +145,13 @@ def run_without_values(net, batch):
     with pytest.MonkeyPatch.context() as patch:
         # From pinned memory, without waiting, on a GPU.
         patch.setattr(net_module, "to_device", without_values)
-        patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
-        patch.setattr(torch, "is_autocast_enabled", lambda kind: False)
         # The fused kernel, which has no form without values, is told what to skip.
         skipped = []
         patch.setattr(torch.optim.AdamW, "step", lambda self: skipped.append(self.found_inf))
         net.initialize_optimizer()
         net.optimizer_.defaults["fused"] = True
         net.start_schedule(2, "linear", 0.0)
-        with NothingFromTheCPU(), NoConstants():
+        with on_cuda(), NothingFromTheCPU(), NoConstants():
             step = net.train_step(batch)
     assert step["loss"].is_meta
     assert len(skipped) == 1
@@ -174,8 +177,7 @@ def loss_without_values(loss, n_logits, target, weighted):
     logits = torch.empty(rows, device="meta", requires_grad=True)
     weight = torch.empty(len(target), device="meta") if weighted else None
     call = loss.forward_unchecked if isinstance(loss, Loss) else loss
-    with pytest.MonkeyPatch.context() as patch, NothingFromTheCPU(), NoConstants(), InOneOrder():
-        patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
+    with on_cuda(), NothingFromTheCPU(), NoConstants(), InOneOrder():
         value = call(logits, without_values(target, "meta"), sample_weight=weight)
         value.backward()
     assert value.is_meta
@@ -243,10 +245,9 @@ def test_updates_of_heads_do_not_wait(n_classes, monkeypatch):
             elif isinstance(value, dict):
                 setattr(owner, name, {key: v.to("meta") for key, v in value.items()})
     monkeypatch.setattr(heads.adam, "step", lambda: None)  # a kernel without a form on meta
-    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
     batch = torch.zeros(3, 2, 4, dtype=torch.int64, device="meta")
     factors = torch.ones(2, dtype=torch.float64, device="meta")
-    with NothingFromTheCPU(), NoConstants(), InOneOrder():
+    with on_cuda(), NothingFromTheCPU(), NoConstants(), InOneOrder():
         heads.update(batch, factors)
     assert heads.weight.grad.is_meta
 
@@ -276,10 +277,9 @@ def test_words_of_several_spans_get_their_gradients_in_one_order(monkeypatch):
     )
     torch.testing.assert_close(expected[-len(pairs) :], of_spans)
     to_meta(module)
-    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: False)
     # All outputs are taken once each, so their order is no sum.
     monkeypatch.setattr(torch.Tensor, "index_select", lambda table, _, i: table[i])
-    with InOneOrder():
+    with on_cuda(), InOneOrder():
         module(*(given.to("meta") for given in (words, pairs, order))).sum().backward()
     assert module.first.weight.grad.is_meta
 

@@ -19,7 +19,6 @@ from skdice import (
 from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
 from skdice.engine.batching import Padder, ahead, length_chunks
-from skdice.engine.net import FineTuningNet
 from skdice.engine.packing import KINDS, first_position_id, packed_inputs, recurring_size
 from skdice.text.encoding import Window
 from tests.data import (
@@ -30,6 +29,7 @@ from tests.data import (
     UNEVEN_TAGS,
     UNEVEN_TEXTS,
 )
+from tests.fits import Tells
 
 TASKS = {
     "tagger": (DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
@@ -68,9 +68,9 @@ def gradients(net, dataset, *, pack):
     ((inputs, target, _),) = net.batches(dataset, rows, first)
     assert len(inputs) == 1 or not pack
     assert ("packing" in inputs[0]) == pack
-    logits = net._logits(inputs)
+    logits = net.logits_of(inputs)
     net.module_.zero_grad()
-    net._loss(logits, target, None).backward()
+    net.loss_of(logits, target, None).backward()
     return logits.detach(), {n: p.grad for n, p in net.module_.named_parameters()}
 
 
@@ -90,14 +90,8 @@ def assert_pack_changes_nothing(model, dataset):
 def fitted_with_data(task, backbone, **params):
     """A fitted model, and what its net was given."""
     given = []
-    with pytest.MonkeyPatch.context() as patch:
-        loop = FineTuningNet.partial_fit
-        patch.setattr(
-            FineTuningNet,
-            "partial_fit",
-            lambda self, X, *args, **kw: given.append(X) or loop(self, X, *args, **kw),
-        )
-        return fitted(task, backbone, **params), given[0]
+    tells = Tells(begin=lambda net, data: given.append(data))
+    return fitted(task, backbone, callbacks=[tells], **params), given[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)

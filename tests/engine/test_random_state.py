@@ -41,7 +41,6 @@ from tests.data import (
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = (ROWS[:, 0] > 0.8).astype(int)
-ONE_THREAD = torch.get_num_threads() == 1
 
 
 def with_dropout(n_features, n_classes):

@@ -22,10 +22,11 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine import ranks, used_embeddings
+from skdice.engine import ranks
 from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
 from skdice.model_selection import LossSearchCV
+from tests.fits import killed_at, word_tables_from
 from tests.processes import forkserver
 
 TEXTS = [
@@ -118,8 +119,7 @@ def fit(name, backbone, batch_size, **params):
     model = kind(**settings | own | params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(used_embeddings, "LEAST", 1)
+        with word_tables_from(1):
             return model.fit(X[:n_rows], y[:n_rows], **arguments)
 
 
@@ -132,35 +132,17 @@ def outcome(model):
     return {**model.net_.module_.state_dict(), **buffers}, history
 
 
-class Killed(BaseException):
-    """What nobody catches."""
-
-
 def killed_and_resumed(backbone, folder):
     """A fit that goes on from its third update; dropout as it was without the interruption."""
     settings = {"checkpoint_dir": folder, "checkpoint_every": 1, "dropout": 0.3}
-    step, made = FineTuningNet.train_step, []
-
-    def dying(net, batch, **kwargs):
-        if len(made) == 3:
-            raise Killed
-        made.append(1)
-        return step(net, batch, **kwargs)
-
-    FineTuningNet.train_step = dying
-    try:
+    with killed_at(3):
         fit("texts", backbone, 4, **settings)
-    except Killed:
-        made.append("killed")
-    finally:
-        FineTuningNet.train_step = step
-    assert made == [1, 1, 1, "killed"]
     return fit("texts", backbone, 4, **settings)
 
 
 def with_a_bad_update(backbone, number):
     """A fit in which the second process finds a loss that is NaN, once."""
-    loss, called = FineTuningNet._loss, []
+    loss, called = FineTuningNet.loss_of, []
 
     def bad(net, *args):
         called.append(1)
@@ -168,7 +150,7 @@ def with_a_bad_update(backbone, number):
         return found * torch.nan if number == 1 and len(called) == 2 else found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FineTuningNet, "_loss", bad)
+        patch.setattr(FineTuningNet, "loss_of", bad)
         return fit("texts", backbone, 4)
 
 
@@ -214,7 +196,9 @@ def test_two_processes_end_where_one_ends_with_batches_twice_as_large(
     arguments = port, str(tmp_path), backbone, tiny_backbone
     mp.start_processes(work, args=arguments, nprocs=2, start_method="forkserver")
     one, other = (torch.load(tmp_path / f"{n}.pt", weights_only=False) for n in (0, 1))
-    assert one.pop("printed").count("train_loss") == 1
+    printed = one.pop("printed")
+    assert printed.count("train_loss") == 1
+    assert "2 epochs, 6 updates, batches of 8" in printed
     assert other.pop("printed") == ""
     written = [list((tmp_path / f"checkpoints of {n}").glob("*/*")) for n in (0, 1)]
     assert list(map(len, written)) == [2, 0]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from skdice.engine import devices
 from skdice.engine.rows import Rows
 from tests.engine.test_packing import DROPOUTS, TASKS, fitted_with_data
 
@@ -36,13 +35,10 @@ def backbones(tmp_path_factory, build_backbone):
 
 
 @pytest.fixture
-def gpu(monkeypatch):
-    """Let the CPU be given what a GPU is given."""
-
-    def switch(on=True):
-        monkeypatch.setattr(devices, "is_gpu", lambda device: on)
-
-    return switch
+def gpu(gpu):
+    """None at first."""
+    gpu.on = False
+    return gpu
 
 
 def of_batch(net, dataset, layout):
@@ -50,8 +46,8 @@ def of_batch(net, dataset, layout):
     net.batch_size = len(dataset)
     (batch,) = net.batches(dataset, np.arange(len(dataset)), layout)
     net.module_.zero_grad()
-    logits = net._logits(batch[0])
-    loss = net._loss(logits, *batch[1:])
+    logits = net.logits_of(batch[0])
+    loss = net.loss_of(logits, *batch[1:])
     loss.backward()
     if isinstance(layout, Rows):
         logits = logits[batch[2] > 0]
@@ -65,7 +61,7 @@ def assert_rows_change_nothing(model, dataset, gpu, style):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skdice.engine.net.run_cost", lambda device: 10**9)  # one group
         _, *expected = of_batch(net, dataset, None)
-    gpu()
+    gpu.on = True
     layout = net.layout(dataset)
     assert isinstance(layout, Rows)
     assert (layout.style, layout.first) == style

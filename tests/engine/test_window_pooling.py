@@ -95,7 +95,7 @@ def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size
     assert (len(batch) > 1) == (batch_size == 1)
     net.optimizer_.zero_grad()
     if len(batch) == 1:
-        loss = net._loss(net.of_texts(net._logits(batch[0][0]), batch), *batch[0][1:])
+        loss = net.loss_of(net.of_texts(net.logits_of(batch[0][0]), batch), *batch[0][1:])
         loss.backward()
     else:
         _, loss = accumulate(net, batch, FitRandomState(0, net.device))

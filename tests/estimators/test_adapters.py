@@ -20,8 +20,9 @@ from skdice import (
 )
 from skdice.backbones import load_encoder
 from skdice.estimators.planning import encode
+from tests.data import LABELS, TEXTS
 from tests.estimators import readers
-from tests.estimators.test_storage import KINDS, LABELS, TEXTS, outputs, read_whole
+from tests.estimators.test_storage import KINDS, outputs, read_whole
 
 peft = pytest.importorskip("peft")
 
@@ -44,8 +45,6 @@ def fitted(request, tiny_backbone, sentences):
 
 def raw(model, X):
     """The logits of a few inputs."""
-    if isinstance(model, DiceSequenceClassifier):
-        return model._logits(X)
     return np.concatenate([row.ravel() for row in model.net_.logits(encode(model, X))])
 
 

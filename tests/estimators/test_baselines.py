@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 
 import numpy as np
 import pandas as pd
@@ -37,6 +36,7 @@ from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 from skdice.resampling import TagOverSampler
 
+# Twelve of 30 texts are spam, which a few words tell.
 X = ["win money now", "free prize, call!", "win a prize", "lunch today?", "see you there"] * 4
 X += ["the bus was old", "rain again", "meet me at noon", "how are you", "money for lunch"] * 2
 y = np.array(["spam", "spam", "spam", "ham", "ham"] * 4 + ["ham"] * 10)
@@ -82,7 +82,9 @@ def test_pairs_have_what_they_share_and_how_they_differ():
     assert model.predict([("the old bus", "the bus old"), ("a dog", "a fox")]).tolist() == [1, 0]
     a, b = (model.vectorizer_.transform(side).toarray() for side in zip(*PAIRS, strict=True))
     expected = np.hstack([a, b, np.minimum(a, b), np.abs(a - b), (a * b).sum(1, keepdims=True)])
-    np.testing.assert_allclose(model._table(PAIRS).toarray(), expected, atol=1e-6)
+    rival = LogisticRegression(C=model.model_.C, class_weight="balanced", max_iter=1000)
+    proba = rival.fit(expected, SAME).predict_proba(expected)
+    np.testing.assert_allclose(model.predict_proba(PAIRS), proba, atol=1e-4)
     with pytest.raises(ValueError, match="X holds texts, but fit saw pairs"):
         model.predict(X)
     frame = pd.DataFrame(PAIRS, columns=["a", "b"])
@@ -278,8 +280,8 @@ def test_tools_take_the_random_field(tagged):
         CRFTagger().predict(X)
 
 
-def test_a_missing_library_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pycrfsuite", None)
+def test_a_missing_library_is_named(without):
+    without("pycrfsuite")
     with pytest.raises(ImportError, match=r"pip install 'skdice\[crf\]'"):
         CRFTagger().fit([["a", "b"]], [["O", "B-X"]])
     tagger = DiceTokenClassifier(backbone="no/such-model")

@@ -101,11 +101,13 @@ def test_copies_of_a_row_are_no_evidence_before_training():
         rows.fit(X[:78], Y[:78])
 
 
-def test_a_strict_bound_of_tags_is_refused_before_training(monkeypatch):
-    monkeypatch.setattr(DiceTokenClassifier, "fit", Untrained.fit)
+def test_a_strict_bound_of_tags_is_refused_before_training():
+    class UntrainedTagger(DiceTokenClassifier):
+        fit = Untrained.fit
+
     sentences = [["Ann", "sleeps", str(i)] for i in range(38)]
     tags = [["B-PER", "O", "O"]] * 38
-    tuned = BiasTunedTagger(DiceTokenClassifier(), scoring=PrecisionAtRecall(0.9, strict=True))
+    tuned = BiasTunedTagger(UntrainedTagger(), scoring=PrecisionAtRecall(0.9, strict=True))
     with pytest.raises(ValueError, match="there are 38 positives"):
         tuned.fit(sentences, tags)
     with pytest.raises(AssertionError, match="trained"):

@@ -21,9 +21,10 @@ from transformers import AutoModel, AutoTokenizer
 
 from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
 from skdice.resampling import make_pipeline as checked_pipeline
+from tests import data
+from tests.data import UNEVEN_TEXTS
 
-TEXTS = ["win free money now", "lunch", "the bus was late today", "meeting at the bank", "lunch"]
-PAIRS = [("free money", "money is free"), ("lunch", "the bus"), ("rome", "rome is old")]
+TEXTS, PAIRS = [*UNEVEN_TEXTS[:4], UNEVEN_TEXTS[1]], data.PAIRS[:3]  # a text twice
 
 
 @pytest.fixture
@@ -83,36 +84,36 @@ def test_the_batch_makes_no_difference(features):
     np.testing.assert_allclose(small, whole, atol=1e-5)
 
 
-def test_the_cache_goes_by_content(features, tiny_backbones, tmp_path, monkeypatch):
-    plain = features.fit_transform(TEXTS)
-    encoded: list[str] = []
-    encode = TransformerFeatures._encode
+def encoded(features, texts):
+    """The table of some texts, and the number of texts that the encoder was given for it."""
+    features.fit(texts)
+    sizes = []
+    features.encoder_.register_forward_pre_hook(
+        lambda encoder, args, inputs: sizes.append(len(inputs["input_ids"])), with_kwargs=True
+    )
+    return features.transform(texts), sum(sizes)
 
-    def spy(self, texts):
-        encoded.extend(texts)
-        return encode(self, texts)
 
-    monkeypatch.setattr(TransformerFeatures, "_encode", spy)
+def test_the_cache_goes_by_content(features, tiny_backbones, tmp_path):
+    plain, n_texts = encoded(features, TEXTS)
+    assert n_texts == 4  # equal ones once
     cached = features.set_params(cache=tmp_path / "made")
-    np.testing.assert_array_equal(cached.fit_transform(TEXTS[:3]), plain[:3])
-    assert sorted(encoded) == sorted(TEXTS[:3])
-    encoded.clear()
+    table, n_texts = encoded(cached, TEXTS[:3])
+    np.testing.assert_array_equal(table, plain[:3])
+    assert n_texts == 3
     # Another object reads what this one wrote, and encodes the rest only, each text once.
     again = TransformerFeatures(backbone=features.backbone, cache=tmp_path / "made")
-    np.testing.assert_allclose(again.fit_transform(TEXTS), plain, atol=1e-6)
-    assert encoded == [TEXTS[3]]
-    encoded.clear()
-    np.testing.assert_allclose(again.transform(TEXTS), plain, atol=1e-6)
-    assert encoded == []
+    for left in (1, 0):
+        table, n_texts = encoded(again, TEXTS)
+        np.testing.assert_allclose(table, plain, atol=1e-6)
+        assert n_texts == left
     for change in (
         {"pooling": "max"},
         {"layer": 1},
         {"max_length": 4},
         {"backbone": tiny_backbones["roberta"]},
     ):
-        again.set_params(**change).fit_transform(["lunch"])
-        assert encoded == ["lunch"]
-        encoded.clear()
+        assert encoded(again.set_params(**change), TEXTS[1:2])[1] == 1
 
 
 def test_a_damaged_cache_is_named(features, tmp_path):

@@ -11,10 +11,10 @@ import torch
 from transformers import AutoModelForTokenClassification
 
 from skdice import BiasTunedTagger, DiceTokenClassifier
-from skdice.engine.net import FineTuningNet
 from skdice.estimators.planning import encode
 from skdice.losses import DiceLoss
 from skdice.tasks.tagging import Tagging
+from tests.fits import Tells, killed_at
 
 NEW_X = [["acme", "was", "near", "rome"], ["the", "prize", "of", "globex"], ["rain"]] * 2
 NEW_Y = [["B-FIRM", "O", "O", "B-LOC"], ["O", "B-PRIZE", "O", "B-FIRM"], ["O"]] * 2
@@ -106,10 +106,10 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
     tagger.set_params(lr=1e-3, net_params={"optimizer": optimizer, **momentum})
     tagger.fit(X, y).partial_fit(X, y)
     net = tagger.net_.copy_sharing_weights()
-    before = [copy.deepcopy(net.optimizer_.state[p]) for p in net._parameters()]
+    before = [copy.deepcopy(net.optimizer_.state[p]) for p in net.module_.parameters()]
     net.grow([0.1, 0.2])
     n_grown = 0
-    for old, p in zip(before, net._parameters(), strict=True):
+    for old, p in zip(before, net.module_.parameters(), strict=True):
         new = net.optimizer_.state[p]
         is_matrix = p.ndim == 2 and len(p) == len(tagger.classes_) + 2
         if optimizer is torch.optim.Adafactor and is_matrix:
@@ -128,47 +128,37 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
     tagger.partial_fit(NEW_X, NEW_Y).partial_fit(X, y)
 
 
-def test_a_growth_that_fails_changes_nothing(tagger, sentences, monkeypatch):
+def test_a_growth_that_fails_changes_nothing(tagger, sentences):
     X, y = sentences
-    tagger.fit(X, y).partial_fit(X, y)
+    armed = False
+
+    def fail(net, loss):
+        if armed:
+            raise MemoryError
+
+    tagger.set_params(callbacks=[Tells(after=fail)]).fit(X, y).partial_fit(X, y)
     classes, before, seen = (
         tagger.classes_.tolist(),
         logits(tagger, X),
         tagger.class_counts_.tolist(),
     )
-    step = FineTuningNet.train_step
-
-    def fails(net, batch, **kwargs):
-        step(net, batch, **kwargs)
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FineTuningNet, "train_step", fails)
-        with pytest.raises(MemoryError):
-            tagger.partial_fit(NEW_X, NEW_Y)
+    armed = True
+    with pytest.raises(MemoryError):
+        tagger.partial_fit(NEW_X, NEW_Y)
+    armed = False
     assert (tagger.classes_.tolist(), tagger.class_counts_.tolist()) == (classes, seen)
     np.testing.assert_array_equal(logits(tagger, X), before)
     tagger.partial_fit(X, y).partial_fit(NEW_X, NEW_Y)
     assert tagger.classes_.tolist()[len(classes) :] == ["B-FIRM", "B-PRIZE"]
 
 
-def test_a_grown_fit_that_was_killed_goes_on(tagger, sentences, monkeypatch, tmp_path):
+def test_a_grown_fit_that_was_killed_goes_on(tagger, sentences, tmp_path):
     X, y = sentences
     tagger.set_params(max_epochs=2).fit(X, y).set_params(warm_start=True)
     twin = pickle.loads(pickle.dumps(tagger)).fit([*X, *NEW_X], [*y, *NEW_Y])
     tagger.set_params(checkpoint_dir=tmp_path, checkpoint_every=1)
-    step, made = FineTuningNet.train_step, []
-
-    def dies(net, batch, **kwargs):
-        if len(made) == 3:
-            raise SystemExit
-        made.append(1)
-        return step(net, batch, **kwargs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FineTuningNet, "train_step", dies)
-        with pytest.raises(SystemExit):
-            tagger.fit([*X, *NEW_X], [*y, *NEW_Y])
+    with killed_at(3):
+        tagger.fit([*X, *NEW_X], [*y, *NEW_Y])
     tagger.fit([*X, *NEW_X], [*y, *NEW_Y])
     np.testing.assert_array_equal(logits(tagger, X), logits(twin, X))
 

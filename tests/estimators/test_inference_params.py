@@ -19,7 +19,6 @@ from skdice import (
 )
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._net_estimator import INFERENCE_PARAMS
-from skdice.estimators.planning import encode
 from tests.data import (
     UNEVEN,
     UNEVEN_ANSWERS,
@@ -28,6 +27,7 @@ from tests.data import (
     UNEVEN_TAGS,
     UNEVEN_TEXTS,
 )
+from tests.fits import numbers_of
 
 TEXT_ESTIMATORS = {
     "tagger": (DiceTokenClassifier, UNEVEN, UNEVEN_TAGS),
@@ -54,17 +54,6 @@ def data_of(name):
     return ROWS if name == "numbers" else TEXT_ESTIMATORS[name][1]
 
 
-def numbers_of(model, name):
-    """All numbers behind the model's predictions, in one array."""
-    X = data_of(name)
-    if name == "reader":
-        return np.array([spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row])
-    if name == "mrc":
-        model._check_fitted()
-        return np.concatenate(model.net_.logits(encode(model, X)))
-    return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
-
-
 @pytest.fixture
 def passes(monkeypatch):
     """Precisions and devices in which nets ran."""
@@ -82,21 +71,25 @@ def passes(monkeypatch):
 @pytest.mark.parametrize("name", TEXT_ESTIMATORS)
 def test_precision_acts_at_once(name, fitted):
     model = fitted(name)
-    full = numbers_of(model, name)
-    half = numbers_of(model.set_params(precision="bf16"), name)
+    full = numbers_of(model, data_of(name))
+    half = numbers_of(model.set_params(precision="bf16"), data_of(name))
     assert not np.array_equal(full, half)
     np.testing.assert_allclose(half, full, atol=0.05)
-    np.testing.assert_array_equal(numbers_of(model.set_params(precision="fp32"), name), full)
+    np.testing.assert_array_equal(
+        numbers_of(model.set_params(precision="fp32"), data_of(name)), full
+    )
     # As if it had been fitted with it.
     again = fitted(name).set_params(precision="bf16")
-    np.testing.assert_array_equal(numbers_of(pickle.loads(pickle.dumps(again)), name), half)
-    np.testing.assert_array_equal(numbers_of(copy.deepcopy(again), name), half)
+    np.testing.assert_array_equal(
+        numbers_of(pickle.loads(pickle.dumps(again)), data_of(name)), half
+    )
+    np.testing.assert_array_equal(numbers_of(copy.deepcopy(again), data_of(name)), half)
 
 
 @pytest.mark.parametrize("name", [*TEXT_ESTIMATORS, "numbers"])
 def test_device_acts_at_once(name, fitted, passes, monkeypatch):
     model = fitted(name).set_params(device="cpu")
-    numbers_of(model, name)
+    numbers_of(model, data_of(name))
     assert {device for _, device, _ in passes} == {"cpu"}
     moved = []
     monkeypatch.setattr("skdice.estimators._net_estimator.check_device", lambda device: "cuda")
@@ -153,12 +146,12 @@ def test_what_cannot_be_obeyed_is_refused_and_may_be_set_back(name, params, mess
     before = {key: getattr(model, key, None) for key in params}
     if not set(params) <= set(model.get_params()):
         return
-    expected = numbers_of(model, name)
+    expected = numbers_of(model, data_of(name))
     model.set_params(**params)
     for _ in range(2):
         with pytest.raises(ValueError, match=message):
             model.predict(data_of(name))
-    np.testing.assert_array_equal(numbers_of(model.set_params(**before), name), expected)
+    np.testing.assert_array_equal(numbers_of(model.set_params(**before), data_of(name)), expected)
 
 
 def test_decoding_acts_at_once(fitted):
@@ -181,7 +174,7 @@ def test_decoding_acts_at_once(fitted):
 @pytest.mark.parametrize("name", [*TEXT_ESTIMATORS, "numbers"])
 def test_all_other_parameters_wait_for_the_next_fit(name, fitted):
     model = fitted(name)
-    expected = numbers_of(model, name)
+    expected = numbers_of(model, data_of(name))
     others = {
         "loss": "ce", "backbone": "no such backbone", "max_epochs": 9, "lr": 1.0, "dropout": 0.9,
         "frozen": "encoder", "weight_decay": 1.0, "schedule": "cosine", "pooling": "max",
@@ -192,7 +185,7 @@ def test_all_other_parameters_wait_for_the_next_fit(name, fitted):
     }  # fmt: skip
     known = model.get_params(deep=False)
     model.set_params(**{key: value for key, value in others.items() if key in known})
-    np.testing.assert_array_equal(numbers_of(model, name), expected)
+    np.testing.assert_array_equal(numbers_of(model, data_of(name)), expected)
     assert not set(others) & set(INFERENCE_PARAMS)
 
 
@@ -210,16 +203,16 @@ def test_net_params_come_first(tiny_backbone):
     model = DiceTokenClassifier(
         backbone=tiny_backbone, random_state=0, max_epochs=1, net_params={"precision": "fp32"}
     ).fit(UNEVEN, UNEVEN_TAGS)
-    before = numbers_of(model, "tagger")
-    np.testing.assert_array_equal(numbers_of(model.set_params(precision="bf16"), "tagger"), before)
+    before = numbers_of(model, UNEVEN)
+    np.testing.assert_array_equal(numbers_of(model.set_params(precision="bf16"), UNEVEN), before)
 
 
 def test_a_model_from_files_obeys(fitted, tmp_path):
     model = fitted("texts")
-    half = numbers_of(copy.deepcopy(model).set_params(precision="bf16"), "texts")
+    half = numbers_of(copy.deepcopy(model).set_params(precision="bf16"), UNEVEN_TEXTS)
     read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
-    np.testing.assert_array_equal(numbers_of(read, "texts"), numbers_of(model, "texts"))
-    np.testing.assert_array_equal(numbers_of(read.set_params(precision="bf16"), "texts"), half)
+    np.testing.assert_array_equal(numbers_of(read, UNEVEN_TEXTS), numbers_of(model, UNEVEN_TEXTS))
+    np.testing.assert_array_equal(numbers_of(read.set_params(precision="bf16"), UNEVEN_TEXTS), half)
 
 
 def test_features_obey_or_refuse(tiny_backbone):

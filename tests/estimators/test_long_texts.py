@@ -28,10 +28,11 @@ from skdice.inspection import span_probabilities
 from skdice.metrics.calibration import log
 from skdice.model_selection import LossSearchCV
 from skdice.text import DecisiveWindow
+from tests.data import UNEVEN_LABELS as LABELS
+from tests.data import UNEVEN_TEXTS as SHORT
+from tests.fits import killed_at
 
 FILLER = "the old bus was near the river bank in rome today "
-SHORT = ["win money now", "see the bus", "a good lunch", "rain in oslo", "free prize", "hello bob"]
-LABELS = [1, 0, 0, 0, 1, 0]
 # The word that makes a text positive stands behind the first window.
 LONG = [FILLER * 4 + ("money " if i % 2 else "road ") * 6 + FILLER * (i % 3) for i in range(12)]
 OF_LONG = [i % 2 for i in range(12)]
@@ -160,7 +161,7 @@ def test_cut_texts_are_counted_once(make):
 def test_weights_and_samplers_count_texts(make):
     settings = {"dropout": 0.0, "batch_size": 64, "max_epochs": 3}
     X, y = [*SHORT, *LONG[:4]], [*LABELS, *OF_LONG[:4]]
-    weighted = make(**settings).fit(X, y, sample_weight=[1, 1, 1, 1, 1, 1, 1, 2, 1, 1])
+    weighted = make(**settings).fit(X, y, sample_weight=[1, 1, 1, 1, 1, 1, 1, 2, 1])
     doubled = make(**settings).fit([*X, X[7]], [*y, y[7]])
     for one, other in zip(weights(weighted).values(), weights(doubled).values(), strict=True):
         torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-2)
@@ -191,7 +192,7 @@ def test_a_tuned_classifier_tells_the_decisive_window(make, how, tmp_path):
     (alone,) = tuned.predict_proba([passage])
     assert windows[1].probability == pytest.approx(alone[1], abs=1e-4)
     # Of more classes the window is of the class that the tuned decision names.
-    X, y = [*LONG[:6], *SHORT], [*([0, 1] * 3), *([2] * 6)]
+    X, y = [*LONG[:6], *SHORT], [*([0, 1] * 3), *([2] * len(SHORT))]
     three = BiasTunedClassifier(make(window_pooling=how).fit(X, y), cv="prefit").fit(X, y)
     three.bias_ = np.array([0.0, 0.0, 50.0])
     assert set(three.predict(X)) == {2}
@@ -241,21 +242,9 @@ def test_a_fit_goes_on_from_a_checkpoint(make, tmp_path):
     settings = {"max_epochs": 3, "checkpoint_every": 1, "batch_size": 4}
     whole = make(**settings).fit(LONG, OF_LONG)
 
-    model, updates = make(checkpoint_dir=str(tmp_path), **settings), []
-    from skdice.engine.net import FineTuningNet
-
-    before = FineTuningNet.train_step
-
-    def stop(self, *args, **kwargs):
-        updates.append(1)
-        if len(updates) == 5:
-            raise RuntimeError
-        return before(self, *args, **kwargs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FineTuningNet, "train_step", stop)
-        with pytest.raises(RuntimeError):
-            model.fit(LONG, OF_LONG)
+    model = make(checkpoint_dir=str(tmp_path), **settings)
+    with killed_at(4):
+        model.fit(LONG, OF_LONG)
     model.fit(LONG, OF_LONG)
     for one, other in zip(weights(whole).values(), weights(model).values(), strict=True):
         assert torch.equal(one, other)

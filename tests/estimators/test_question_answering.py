@@ -128,11 +128,16 @@ def test_marks_that_a_tokenizer_drops_belong_to_the_answer(tiny_backbone, answer
     assert found == answer.lstrip("\u200b")
 
 
-def test_scores_compare_texts_wherever_they_stand(tiny_backbone, monkeypatch):
+def test_scores_compare_texts_wherever_they_stand(tiny_backbone):
     pairs = [("what was late", "the old  bus was late today .")]
     model = reader(tiny_backbone).fit(X, Y)
+
+    class Says(type(model.task)):
+        def decide(self, *_):
+            return [predicted]
+
+    model.task = Says()
     for predicted in ("old  bus", "", "late"):
-        monkeypatch.setattr(type(model.task), "decide", lambda *_, p=predicted: [p])
         for gold in ([[(4, "old bus")]], [{"text": ["old bus"], "answer_start": [4]}]):
             assert model.score(pairs, gold) == answer_f1_score(["old bus"], [predicted])
             assert model.exact_match(pairs, gold) == float(predicted == "old  bus")

@@ -20,18 +20,18 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine import ranks, recipe
+from skdice.engine import recipe
 from skdice.engine.recipe import choose_epochs
-from skdice.estimators.planning import encode, plan_fit
+from skdice.estimators.planning import encode
 from skdice.estimators.schedule import epochs_for
 from skdice.inspection import html_report
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.model_selection.heads.data import HeadData
 from skdice.resampling import TextOverSampler
+from tests.data import HAM, SPAM
+from tests.fits import before_training, lengths_in
 
-TEXTS = ["win a free prize now", "call now", "lunch today", "the bus is late", "a good road"]
-TEXTS = [f"{text} {word}" for text in TEXTS for word in ("anna", "bob", "rome", "oslo")]
-LABELS = ["spam"] * 4 + ["ham"] * 16
+TEXTS, LABELS = (SPAM * 2)[:4] + (HAM * 4)[:16], ["spam"] * 4 + ["ham"] * 16
 
 
 @pytest.fixture
@@ -41,10 +41,9 @@ def tiny_backbone(tiny_backbones):
 
 
 @pytest.fixture(autouse=True)
-def _short(monkeypatch):
+def _short(set_recipe):
     """Fits of a few updates, by the same rule."""
-    monkeypatch.setattr(recipe, "UPDATES", 6)
-    monkeypatch.setattr(recipe, "MOST_EPOCHS", 4)
+    set_recipe(UPDATES=6, MOST_EPOCHS=4)
 
 
 def classifier(backbone, **params):
@@ -109,9 +108,10 @@ def test_an_adapter_has_a_rate_of_its_own(tiny_backbone):
     assert model.merge_adapter().lr_ == recipe.RATES[512][2]
 
 
-def test_the_width_decides(tmp_path, tiny_backbone, monkeypatch):
-    monkeypatch.setattr(recipe, "RATES", {15: (1.0,) * 3, 16: (3e-5, 1e-5, 1.0)})
-    assert classifier(tiny_backbone).fit(TEXTS, LABELS).lr_ == 1e-5
+def test_the_width_decides(tmp_path, build_backbone):
+    wide = build_backbone(str(tmp_path), hidden_size=520, num_hidden_layers=1)
+    net, _ = before_training(classifier(wide), TEXTS, LABELS)
+    assert net.lr == recipe.RATES[768][1] != recipe.RATES[512][1]
 
 
 def test_texts_of_many_classes_have_the_higher_rate(tiny_backbone):
@@ -142,11 +142,8 @@ def test_rows_held_out_do_not_count_and_rows_drawn_do(tiny_backbone):
     assert classifier(tiny_backbone, batch_size=20).fit(TEXTS, LABELS).max_epochs_ == 4
 
 
-def test_texts_of_two_classes_are_seen_until_the_rarer_was_seen_often(tiny_backbone, monkeypatch):
-    monkeypatch.setattr(recipe, "UPDATES", 1000)
-    monkeypatch.setattr(recipe, "MOST_EPOCHS", 18)
-    monkeypatch.setattr(recipe, "RARE_ROWS", 16)
-    monkeypatch.setattr(recipe, "LEAST_UPDATES", 1)
+def test_texts_of_two_classes_are_seen_until_the_rarer_was_seen_often(tiny_backbone, set_recipe):
+    set_recipe(UPDATES=1000, MOST_EPOCHS=18, RARE_ROWS=16, LEAST_UPDATES=1)
 
     def epochs(X=TEXTS, y=LABELS, weights=None, **params):
         return classifier(tiny_backbone, **params).fit(X, y, sample_weight=weights).max_epochs_
@@ -218,9 +215,8 @@ def test_a_warm_start_chooses_again(tiny_backbone):
     assert not torch.equal(before, model.net_.module_.head.weight)
 
 
-def test_early_stopping_waits_for_a_third_of_the_epochs(tiny_backbone, monkeypatch):
-    monkeypatch.setattr(recipe, "MOST_EPOCHS", 12)
-    monkeypatch.setattr(recipe, "UPDATES", 100)
+def test_early_stopping_waits_for_a_third_of_the_epochs(tiny_backbone, set_recipe):
+    set_recipe(UPDATES=100, MOST_EPOCHS=12)
     model = classifier(tiny_backbone, early_stopping=True, lr=1e-12)  # no score is better
     dev = {"X_val": TEXTS[:6], "y_val": LABELS[:6]}
     assert model.fit(TEXTS, LABELS, **dev).n_iter_ == 1 + 12 // 3
@@ -270,40 +266,29 @@ def test_bad_numbers_are_refused_before_a_search_or_a_comparison(params):
         LossSearchCV(model, {"lr": "auto"}, n_trials=2, cv=2).fit(TEXTS, LABELS)
 
 
-def test_heads_of_a_search_train_as_many_epochs(tiny_backbone, monkeypatch):
-    made = []
+def test_heads_of_a_search_train_as_many_epochs(tiny_backbone):
+    def weights(model):
+        heads = HeadData(model, TEXTS, LABELS)
+        return heads.fit([classifier(tiny_backbone)], [np.arange(10), np.arange(20)])[1].weight
 
-    class Noted(DiceClassifier):
-        def __init__(self, **params):
-            made.append(params)
-            super().__init__(**params)
-
-    monkeypatch.setattr("skdice.model_selection.heads.data.DiceClassifier", Noted)
-    heads = HeadData(classifier(tiny_backbone), TEXTS, LABELS)
-    heads.fit([classifier(tiny_backbone)], [np.arange(10), np.arange(20)])
-    assert made[0]["max_epochs"] == 4
+    chosen, three, four = (weights(classifier(tiny_backbone, max_epochs=n)) for n in ("auto", 3, 4))
+    assert torch.equal(chosen, four)
+    assert not torch.equal(chosen, three)
 
 
-def test_a_comparison_makes_as_many_updates_in_every_row(tiny_backbone, monkeypatch):
-    monkeypatch.setattr(recipe, "MOST_EPOCHS", 12)
-    monkeypatch.setattr(recipe, "UPDATES", 20)
-    made = {}
-
-    def note(self, plan, settle=DiceSequenceClassifier._resolve_schedule):
-        settle(self, plan)
-        n = [len(rows) for rows in plan.rows or [plan.dataset] * self.max_epochs_]
-        made[type(self.sampler).__name__] = sum(-(-k // 4) for k in n[: self.max_epochs_])
-
-    monkeypatch.setattr(DiceSequenceClassifier, "_resolve_schedule", note)
+def test_a_comparison_makes_as_many_updates_in_every_row(tiny_backbone, set_recipe):
+    set_recipe(UPDATES=20, MOST_EPOCHS=12)
+    made = []  # of each fit
     data = {"X_test": TEXTS, "y_test": LABELS, "seeds": 1}
     rows = ["ce", "ce + TextOverSampler", "ce + TextUnderSampler"]
-    given = classifier(tiny_backbone, net_params={"batch_size": 4})
+    given = classifier(tiny_backbone, net_params={"batch_size": 4}, callbacks=[lengths_in(made)])
     found = compare_losses(given, TEXTS, LABELS, losses=rows, **data)
-    assert made == {"NoneType": 20, "TextOverSampler": 16, "TextUnderSampler": 20}
+    assert [updates for _, updates in made] == [20, 16, 20]
     assert found.settings["max_epochs"] == 4
     assert given.max_epochs == "auto"
+    made.clear()
     compare_losses(given.set_params(max_epochs=1), TEXTS, LABELS, losses=rows, **data)
-    assert made == {"NoneType": 5, "TextOverSampler": 8, "TextUnderSampler": 2}
+    assert [updates for _, updates in made] == [5, 8, 2]
 
 
 def test_a_fit_goes_on_from_the_checkpoints_of_one_with_the_same_numbers(tiny_backbone, tmp_path):
@@ -454,11 +439,9 @@ def test_one_sentence_trains(tiny_backbone):
 # ---- where the head begins
 
 
-def begun(model, X, y, **arguments):
-    """The model before its first update."""
-    draft = model._draft()
-    draft._resolve_schedule(plan_fit(draft, X, y, **arguments))
-    return draft.module_
+def begun(model, *data, **arguments):
+    """The module before its first update."""
+    return before_training(model, *data, **arguments)[0].module_
 
 
 @pytest.mark.parametrize("pooling", ["mean", "native"])
@@ -517,9 +500,10 @@ def test_a_model_that_is_trained_on_keeps_its_bias(tiny_backbone):
 
 
 def test_several_processes_count_as_a_larger_batch(monkeypatch):
-    monkeypatch.setattr(ranks, "n_processes", lambda: 2)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
     tagger = DiceTokenClassifier(batch_size=16)
     assert epochs_for(tagger, 64) == choose_epochs(64, 32) == 3  # two updates an epoch, six in all
     assert epochs_for(tagger, 32) == choose_epochs(32, 32) == 4
-    monkeypatch.setattr(ranks, "n_processes", lambda: 1)
+    monkeypatch.setenv("WORLD_SIZE", "1")
     assert epochs_for(tagger, 32) == 3

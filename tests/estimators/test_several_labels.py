@@ -24,7 +24,7 @@ from skdice.resampling import BalancedBatchSampler, TextOverSampler, TextUnderSa
 from tests import data
 
 TEXTS = data.TEXTS * 2
-NAMES = [["spam", "money"], [], ["spam"], ["travel"]] * 6
+NAMES = data.LABEL_SETS * 2
 COLUMNS = ["money", "spam", "travel"]
 ROWS = MultiLabelBinarizer().fit_transform(NAMES)
 FRAME = pd.DataFrame(ROWS, columns=COLUMNS)

@@ -18,6 +18,7 @@ import torch
 from huggingface_hub import ModelCard
 from markdown_it import MarkdownIt
 from safetensors.torch import load_file, save_file
+from scipy.special import softmax
 from transformers import (
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
@@ -40,13 +41,11 @@ from skdice.estimators.planning import encode
 from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
 from skdice.metrics.schemes import SCHEMES, to_tags
-from tests.data import SENTENCES, TAGS
+from tests.data import LABELS, SENTENCES, TAGS, TEXTS
 from tests.estimators import readers
 from tests.fake_hub import fake_hub, use_hub
 
 KINDS = ["bert", "roberta", "distilbert", "deberta-v2", "electra", "modernbert", "xlnet"]
-TEXTS = ["free money now", "lunch today", "win a prize", "the bus was old", "call bob", "rain"]
-LABELS = ["spam", "ham", "spam", "ham", "ham", "ham"]
 SETTINGS = dict(max_epochs=1, lr=1e-2, batch_size=4, random_state=0)
 
 
@@ -125,7 +124,7 @@ def test_a_native_classifier_is_a_model_of_transformers(tiny_backbones, kind, tm
     assert plain.config.id2label == {0: "ham", 1: "spam"}
     windows = encode(model, TEXTS).windows
     logits = np.stack([outputs(plain, window).logits[0] for window in windows])
-    np.testing.assert_allclose(logits, model._logits(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(softmax(logits, axis=1), model.predict_proba(TEXTS), atol=1e-5)
     back = DiceSequenceClassifier.from_transformers(folder)
     np.testing.assert_allclose(back.predict_proba(TEXTS), model.predict_proba(TEXTS), atol=1e-6)
     assert back.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
@@ -166,7 +165,7 @@ def test_pipelines_find_the_same_entities_and_probabilities(tiny_backbone, sente
 
 
 def test_labels_of_a_multi_label_problem(tiny_backbone, tmp_path):
-    Y = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]] * 2)
+    Y = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]] * 4)
     model = classifier(tiny_backbone, Y)
     folder = model.save_pretrained(tmp_path / "m")
     assert read_whole(AutoModelForSequenceClassification, folder).config.problem_type == (

@@ -437,17 +437,6 @@ def test_validation_types_that_training_knows_none_of_are_refused(tagger, senten
     tagger.fit(X, y, X_val=[["rome"]], y_val=[["S-LOC"]])  # a type that training knows
 
 
-def test_blocks_of_sentences_are_predicted_as_all_at_once(tiny_backbone, sentences, monkeypatch):
-    X, y = sentences
-    X, y = [*X, []], [*y, []]
-    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
-    tags, proba = tagger.predict(X), tagger.predict_proba(X)
-    monkeypatch.setattr("skdice.engine.arrays.BLOCK", 3)
-    assert tagger.predict(X).tolist() == tags.tolist()
-    for found, expected in zip(tagger.predict_proba(X), proba, strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("all_subwords", [False, True])
 def test_tables_of_many_sentences_are_those_of_each(all_subwords, tiny_backbone):
     """The reference takes one window after the other."""
@@ -460,7 +449,9 @@ def test_tables_of_many_sentences_are_those_of_each(all_subwords, tiny_backbone)
     ).fit(X, y)  # fmt: skip
     X.insert(2, [])
     found = list(tagger.predict_proba(X))
-    ((_, rows),) = tagger._windows_with_logits(X)
+    dataset, rows = encode(tagger, X), [[] for _ in X]
+    for window, logits in zip(dataset.windows, tagger.net_.logits(dataset), strict=True):
+        rows[window.row].append((window, logits.astype(float)))
     assert max(map(len, rows)) > 1
     for row, words, table in zip(rows, X, found, strict=True):
         expected = np.full((len(words), 2), np.nan)

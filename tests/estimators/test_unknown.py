@@ -17,6 +17,7 @@ from skdice.losses import LOSSES, DiceLoss
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BackgroundUnderSampler, EntityReplacement, TagOverSampler
 from skdice.tasks import fresh_loss
+from tests.fits import before_training
 
 
 @pytest.fixture
@@ -43,25 +44,23 @@ def annotated(tags):
 def test_the_loss_is_that_of_the_annotated_tokens_alone(tagger, partly, loss):
     X, y = partly
     tagger.set_params(loss=loss)
-    plan = plan_fit(tagger._draft(), X, y, mode="fresh")
-    dataset, tags = plan.dataset, np.array([t for row in y for t in row], dtype=object)
+    net, dataset = before_training(tagger, X, y)
+    tags = np.array([t for row in y for t in row], dtype=object)
     known = np.array([tag is not None for tag in tags])
-    net = tagger._draft()
-    net.__dict__ = plan.fitted
-    net = net._net_for(plan)
+    classes = sorted(set(tags[known]))
     _, target, weight = net.padder([dataset[i] for i in range(len(dataset))])
-    logits = torch.randn(len(target), len(plan.fitted["classes_"]), requires_grad=True)
-    value = net._loss(logits, target, weight)
+    logits = torch.randn(len(target), len(classes), requires_grad=True)
+    value = net.loss_of(logits, target, weight)
     (slope,) = torch.autograd.grad(value, logits)
-    index = {tag: i for i, tag in enumerate(plan.fitted["classes_"])}
+    index = {tag: i for i, tag in enumerate(classes)}
     right = torch.tensor([index[tag] for tag in tags[known]])
     counts = np.bincount(right.numpy(), minlength=len(index))
     alone = fresh_loss(loss).prepare(counts, background=index["O"])
     torch.testing.assert_close(value, alone(logits[torch.from_numpy(known)], right))
     assert not slope[torch.from_numpy(~known)].any()
-    assert plan.criterion.class_counts_.tolist() == counts.tolist()
+    assert net.criterion_.class_counts_.tolist() == counts.tolist()
     # A batch in which nothing is known moves nothing.
-    nothing = net._loss(logits, target, torch.zeros_like(weight))
+    nothing = net.loss_of(logits, target, torch.zeros_like(weight))
     assert not torch.autograd.grad(nothing, logits)[0].any()
 
 
@@ -96,8 +95,8 @@ def test_an_unknown_sentence_is_one_of_weight_0(tagger, sentences, params):
 
 def test_weights_of_sentences_count_beside_unknown_tags(tagger, partly):
     X, y = partly
-    twice = plan_fit(tagger._draft(), [*X, *X], [*y, *y], mode="fresh")
-    weighted = plan_fit(tagger._draft(), X, y, np.full(len(X), 2.0), mode="fresh")
+    twice = plan_fit(tagger, [*X, *X], [*y, *y], mode="fresh")
+    weighted = plan_fit(tagger, X, y, np.full(len(X), 2.0), mode="fresh")
     counts = [plan.criterion.class_counts_.tolist() for plan in (twice, weighted)]
     assert counts[0] == counts[1]
 

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import sys
-from pathlib import Path
 
 import pytest
 
 from skdice.engine.recipe import choose_epochs
-
-FOLDER = Path(__file__).parents[2] / "examples" / "paper"
-NAMES = ("tasks", "experiments", "run", "length", "first_call")
+from tests.examples.scripts import PAPER, scripts
 
 
 @pytest.fixture(scope="module")
 def harness():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield {name: importlib.import_module(name) for name in NAMES}
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in NAMES:
-            sys.modules.pop(name, None)
+    with scripts(PAPER, "tasks", "experiments", "run", "length", "first_call") as found:
+        yield found
 
 
 @pytest.fixture

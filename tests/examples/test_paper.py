@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import re
@@ -26,8 +25,9 @@ from skdice.losses import resolve_loss
 from skdice.metrics.schemes import faults, get_spans
 from skdice.text.decoding import decode
 from skdice.text.posterior import SpanPosterior
+from tests.examples.scripts import PAPER, scripts
+from tests.metrics.test_bias_tuning import pooling
 
-FOLDER = Path(__file__).parents[2] / "examples" / "paper"
 COMMON = {"precision": "fp32"}
 
 
@@ -36,17 +36,11 @@ def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
     names = ("tasks", "rival_losses", "experiments", "tried_losses", "run", "report")
     names += ("budget", "decisions", "span_scores", "prior_shift", "several_labels")
-    sys.path.insert(0, str(FOLDER))
-    try:
-        found = {name: importlib.import_module(name) for name in names}
+    with scripts(PAPER, *names) as found:
         # The tests count its runs: three rows with one setting each are easier to count.
         experiments = found["experiments"].EXPERIMENTS
         experiments["table9"] = found["run"].narrowed(experiments["table9"], None, ["dice", "dsc"])
         yield found
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in names:
-            sys.modules.pop(name, None)
 
 
 def finished(job: dict[str, Any], score: float) -> dict[str, Any]:
@@ -111,7 +105,7 @@ def test_a_killed_run_goes_on_where_it_was(harness, tmp_path):
 def test_the_tables_are_made_of_the_runs(harness, tmp_path):
     records = play(harness, "rivals", "wnut17", seeds=6)
     report = harness["report"]
-    reported = json.loads((FOLDER / "reported.json").read_text())
+    reported = json.loads((PAPER / "reported.json").read_text())
     text = "\n".join(report.section("rivals", records, reported, COMMON, tmp_path))
     summary, table, *differences = text.split("\n### ")[1:]
     line = next(row for row in table.splitlines() if row.startswith("| ce |"))
@@ -226,10 +220,9 @@ def test_missing_data_and_unknown_names_are_said_before_the_work(harness, tmp_pa
         tasks.load("nope", tmp_path)
     with pytest.raises(SystemExit, match="nope"):
         run.narrowed(harness["experiments"].EXPERIMENTS["table7"], None, ["nope"])
-    monkeypatch.setattr(sys, "argv", ["run.py", "table7", "--data", str(tmp_path)])
     monkeypatch.setattr(run, "new_worker", lambda: pytest.fail("the work began"))
     with pytest.raises(SystemExit, match=r"msr_paraphrase_train\.txt is missing"):
-        run.main()
+        run.main(["table7", "--data", str(tmp_path)])
 
 
 @pytest.fixture
@@ -251,9 +244,8 @@ def command(harness: Any, monkeypatch: Any) -> Callable[..., list[Any]]:
         monkeypatch.setattr(
             run, "new_worker", lambda: begun.append("worker") or ThreadPoolExecutor(1)
         )
-        monkeypatch.setattr(sys, "argv", ["run.py", *argv, "--data", "FOLDER"])
         try:
-            run.main()
+            run.main([*argv, "--data", "FOLDER"])
         except SystemExit as error:
             begun.append(error)
         return begun
@@ -353,7 +345,7 @@ def test_a_shifted_prior_is_compared_with_labels_of_the_target(harness):
     assert lines[-1].endswith("| 100% |")
 
 
-def test_joined_questions_have_the_labels_of_their_intents(harness, monkeypatch):
+def test_joined_questions_have_the_labels_of_their_intents(harness):
     several, random = harness["several_labels"], np.random.default_rng(0)
     labels = [f"label {i}" for i in range(12)]
     rows = [[f"q{i} {name}", name] for i in range(3) for name in [*labels, "a", "b"]]
@@ -365,12 +357,12 @@ def test_joined_questions_have_the_labels_of_their_intents(harness, monkeypatch)
         assert there == {labels[i] for i in np.flatnonzero(row)}
 
     # The head is sure of too little, alike for each label.
-    monkeypatch.setattr(several.held_out_rows, "POOLING", 20)
     model = DiceClassifier(loss="ce", max_epochs=3, random_state=0)
     X = random.normal(size=(600, 3))
     truth = (X + random.normal(size=X.shape) / 3 > 1.5).astype(int)
     model.fit(X, truth)
-    found = several.scores(model, (X, truth), (X, truth))
+    with pooling(20):
+        found = several.scores(model, (X, truth), (X, truth))
     assert several.SHIPPED in found
     once = [score for name, score in found.items() if name.endswith("tuned once")]
     assert min(once) > found["0.5"]

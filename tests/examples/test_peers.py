@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,21 +13,13 @@ from typing import Any
 import pytest
 
 from skdice.metrics import span_f1_score
-
-FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks" / "peers"
-NAMES = ("common", "show", "peers", "pages", "tasks")
+from tests.examples.scripts import PEERS, scripts
 
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[dict[str, ModuleType]]:
-    before = list(sys.path)
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield {name: importlib.import_module(name) for name in NAMES[:3]}
-    finally:
-        sys.path[:] = before
-        for name in NAMES:
-            sys.modules.pop(name, None)
+    with scripts(PEERS, "common", "show", "peers") as found:
+        yield found
 
 
 def record(peer: str, name: str, f1: float, **others: Any) -> dict[str, Any]:
@@ -212,7 +202,7 @@ run.answer(lambda X: ["spam" if "win" in x else "ham" for x in X], ["numpy"], ro
 def test_a_run_is_a_process_of_its_own(harness, tmp_path, monkeypatch):
     peers = harness["peers"]
     script = tmp_path / "run_fake.py"
-    script.write_text(f"import sys\nsys.path.insert(0, {str(FOLDER)!r})\n{PEER}")
+    script.write_text(f"import sys\nsys.path.insert(0, {str(PEERS)!r})\n{PEER}")
     monkeypatch.setattr(peers, "HERE", tmp_path)
     truth = {"dev": ["ham"], "test": ["spam", "ham"], "pos": "spam", "kind": "texts", "rows": 2}
     parts = {"train": (["win", "see"], ["spam", "ham"]), "dev": (["lunch"], ["ham"])}

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,21 +13,16 @@ import torch
 from skorch.callbacks import Callback
 
 from skdice import DiceSequenceClassifier
+from tests.examples.scripts import PAPER, scripts
 
-FOLDER = Path(__file__).parents[2] / "examples" / "paper"
 NAMES = ("tasks", "experiments", "starts", "ingredients", "run", "report", "recipe")
 
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield {name: importlib.import_module(name) for name in NAMES}
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in NAMES:
-            sys.modules.pop(name, None)
+    with scripts(PAPER, *NAMES) as found:
+        yield found
 
 
 def options(harness: Any, **others: Any) -> argparse.Namespace:

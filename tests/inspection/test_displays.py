@@ -30,6 +30,7 @@ from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
 from skdice.metrics import AlertBudget, PrecisionAtRecall, RecallAtPrecision, span_report
 from skdice.model_selection import LossSearchCV, compare_losses, loss_space
 from skdice.text.spans import ScoredSpan
+from tests.fits import never_fitted
 
 pytest.importorskip("matplotlib")
 
@@ -116,18 +117,13 @@ def test_bad_input_is_refused_by_name(options, message):
         LossGradientDisplay.from_losses(**options)
 
 
-def test_rows_that_are_not_possible_are_refused_before_the_work(
-    tiny_backbone, sentences, monkeypatch
-):
+def test_rows_that_are_not_possible_are_refused_before_the_work(tiny_backbone, sentences):
     X, y = sentences
     questions, answers = [("who", "anna went")] * 4, [(0, "anna")] * 4
-    asker, reader = (
-        DiceMRCTagger(backbone=tiny_backbone),
-        DiceQuestionAnswerer(backbone=tiny_backbone),
+    asker, reader, tagger = (
+        never_fitted(kind)(backbone=tiny_backbone)
+        for kind in (DiceMRCTagger, DiceQuestionAnswerer, DiceTokenClassifier)
     )
-    tagger = DiceTokenClassifier(backbone=tiny_backbone)
-    for model in (asker, reader, tagger):
-        monkeypatch.setattr(type(model), "fit", lambda *_, **__: pytest.fail("the work began"))
     for model, data, row, message in (
         (asker, (X, y), "ce + tuned", "takes no sampler and has no classes to tune"),
         (asker, (X, y), "ce + TagOverSampler", "takes no sampler"),
@@ -136,11 +132,10 @@ def test_rows_that_are_not_possible_are_refused_before_the_work(
     ):
         with pytest.raises(ValueError, match=message):
             compare_losses(model, *data, X_test=data[0], y_test=data[1], losses=["ce", row])
-    monkeypatch.setattr(DiceClassifier, "fit", lambda *_, **__: pytest.fail("the work began"))
     table, labels = np.eye(8), [0, 1] * 4
     with pytest.raises(ValueError, match=r"'ce . TagOverSampler' is not possible"):
         compare_losses(
-            DiceClassifier(),
+            never_fitted(DiceClassifier)(),
             table,
             labels,
             X_test=table,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -271,14 +269,14 @@ def test_taggers_and_recognizers(tiny_backbone, sentences):
     assert len(next_to_label(recognizer, texts, 3, strategy="spread")) == 3
 
 
-def test_a_list_without_pandas(monkeypatch):
+def test_a_list_without_pandas(without):
     model = DiceClassifier(max_epochs=1, random_state=0).fit(X, Y)
     expected = next_to_label(model, POOL, 4).to_dict("records")
     from skdice.inspection.next_rows import find_next
     from skdice.inspection.suspects import table_of
 
     found = find_next(model, POOL, 4, "mixed")
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    without("pandas")
     assert table_of(*found) == expected
 
 

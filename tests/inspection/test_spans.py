@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import itertools
 from collections import Counter
 
@@ -74,15 +73,8 @@ def test_columns_of_errors():
             span_errors(true, pred, **bad)
 
 
-def test_errors_without_pandas(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "pandas":
-            raise ImportError
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_errors_without_pandas(without):
+    without("pandas")
     assert span_errors([["B-A"]], [["O"]]) == [
         {
             "row": 0, "kind": "missed", "true_type": "A", "true_start": 0, "true_end": 1,
@@ -131,7 +123,7 @@ def test_every_span_is_right_or_in_one_error(true, data):
     pytest.importorskip("matplotlib").pyplot.close(plot.figure_)
 
 
-def test_tags_are_shown(monkeypatch):
+def test_tags_are_shown(capsys, terminal):
     X, y = [["<b>", "Lee", "in", "Rome"], []], [["B-PER", "I-PER", "O", "B-LOC"], []]
     shown = show_tags(X, y)
     assert str(shown) == repr(shown) == "[<b> Lee PER] in [Rome LOC]\n"
@@ -139,7 +131,7 @@ def test_tags_are_shown(monkeypatch):
     assert "<b> Lee" not in page
     assert "&lt;b&gt; Lee" in page
     assert page.count("<mark") == 2
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    terminal()
     assert str(shown).count("\x1b[0m") == 2
     assert str(show_tags(X[0], y[0])).endswith("LOC]\x1b[0m")
     with pytest.raises(ValueError, match="one tag for each token"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -268,12 +266,12 @@ def test_entities_by_their_characters(tiny_backbone):
             assert s.probability == pytest.approx(score, abs=1e-5)
 
 
-def test_a_list_without_pandas(monkeypatch):
+def test_a_list_without_pandas(without):
     wrong = Y.copy()
     wrong[:10] = "a"
     expected = suspect_labels(LogisticRegression(), X, wrong, 3)
     found = find_suspects(LogisticRegression(), X, wrong, 3)
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    without("pandas")
     assert table_of(*found) == expected.to_dict("records")
 
 

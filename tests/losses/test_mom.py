@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdice.losses import CrossEntropyLoss, MoMLoss, mom_loss
+from skdice.losses import CrossEntropyLoss, MoMLoss
 
 
 def mean(pairs):
@@ -84,15 +84,6 @@ def test_what_is_ignored_counts_nowhere():
     torch.testing.assert_close(loss(z, y), loss(z[kept], y[kept]))
     y[0] = 0
     torch.testing.assert_close(loss(z, y), loss(z[kept], y[kept]))
-    torch.testing.assert_close(mom_loss(z, y, background=0), loss(z, y))
-    torch.testing.assert_close(mom_loss(z, y, class_counts=[9, 1, 1]), loss(z, y))
-
-
-def test_gradients():
-    z = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
-    loss = MoMLoss(lam=0.3, background=0)
-    assert loss.is_set_level
-    assert torch.autograd.gradcheck(lambda z: loss(z, torch.tensor([0, 1, 2, 0, 1])), z)
 
 
 def test_what_is_missing_or_wrong_is_named():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -178,6 +179,14 @@ def test_a_plain_decision_that_is_best_stays():
     assert tune(rows, f1_score, n_draws=0).bias == [0.0]
 
 
+@contextmanager
+def pooling(n_positives):
+    """Let the common bias count as so many positives of a label."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held_out_rows, "POOLING", n_positives)
+        yield
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["micro", "macro"]))
 def test_several_labels_against_all_thresholds(seed, average):
@@ -193,8 +202,7 @@ def test_several_labels_against_all_thresholds(seed, average):
         return np.mean([f_beta(1)(truth[:, k], predicted[:, k]) for k in (0, 1)])
 
     of_label = [[-t for t in [*(np.sort(m) - 1e-9), 99]] for m in margins.T]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_out_rows, "POOLING", 1e-12)
+    with pooling(1e-12):
         bias = tune(rows, Fbeta(average=average), n_draws=0).bias
     best = max(score(np.array([a, b])) for a in of_label[0] for b in of_label[1])
     if average == "macro":
@@ -211,10 +219,9 @@ def test_labels_with_few_positives_take_the_common_bias():
     margins = rng.normal(size=(2000, 4)) + 3 * truth - 3
     rows = BinaryRows(margins, truth, truth.astype(int), None, list("abcd"))
     bias = tune(rows, Fbeta(average="macro"), n_draws=0).bias
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_out_rows, "POOLING", 1e-12)
+    with pooling(1e-12):
         own = tune(rows, Fbeta(average="macro"), n_draws=0).bias
-        patch.setattr(held_out_rows, "POOLING", 1e12)
+    with pooling(1e12):
         common = tune(rows, Fbeta(average="macro"), n_draws=0).bias
     assert np.ptp(common) < 1e-6
     n = truth.sum(axis=0)
@@ -229,13 +236,13 @@ def test_labels_with_few_positives_take_the_common_bias():
         (Fbeta(3, "micro"), lambda t, p: -f_beta(3)(t.ravel(), p.ravel())),
     ],
 )
-def test_the_common_bias_is_the_best_for_what_is_asked(monkeypatch, objective, loss):
+def test_the_common_bias_is_the_best_for_what_is_asked(objective, loss):
     rng = np.random.default_rng(0)
     truth = rng.uniform(size=(300, 3)) < [0.02, 0.03, 0.1]
     margins = rng.normal(size=(300, 3)) + 2 * truth - 1.5
     rows = BinaryRows(margins, truth, truth.astype(int), None, list("abc"))
-    monkeypatch.setattr(held_out_rows, "POOLING", 1e12)
-    common = tune(rows, objective, n_draws=0).bias
+    with pooling(1e12):
+        common = tune(rows, objective, n_draws=0).bias
     best = min(loss(truth, margins >= t) for t in np.unique(margins))
     assert loss(truth, rows.decide(common)) == pytest.approx(best)
 

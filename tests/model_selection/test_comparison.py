@@ -13,30 +13,16 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine import recipe
 from skdice.estimators.schedule import epochs_for
 from skdice.losses import TverskyLoss
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
+from tests.fits import lengths_in
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = (NUMBERS[:, 0] > 0.8).astype(int)
 DATA = {"X_test": NUMBERS, "y_test": CLASSES}
 LINEAR = DiceClassifier(max_epochs=2)
-
-
-def epochs_and_updates(monkeypatch, cls):
-    """The number of epochs and updates of each fit, by the estimator's sampler."""
-    made = {}
-
-    def note(self, plan, settle=cls._resolve_schedule):
-        settle(self, plan)
-        sizes = [len(rows) for rows in plan.rows or [plan.dataset] * self.max_epochs_]
-        n = sum(-(-size // self.batch_size) for size in sizes[: self.max_epochs_])
-        made[type(self.sampler).__name__] = self.max_epochs_, n
-
-    monkeypatch.setattr(cls, "_resolve_schedule", note)
-    return made
 
 
 # ---- the same number of updates
@@ -45,39 +31,40 @@ def epochs_and_updates(monkeypatch, cls):
 @pytest.mark.filterwarnings("ignore:the validation sentences hold no entity")
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_sentences_of_several_windows_are_counted_as_fit_counts_them(
-    tiny_backbone, monkeypatch, early_stopping
+    tiny_backbone, set_recipe, early_stopping
 ):
-    monkeypatch.setattr(recipe, "UPDATES", 25)
+    set_recipe(UPDATES=25)
     X = [["anna", "met", "bob", "in", "rome"] * (20 if i < 6 else 1) for i in range(20)]
     y = [["O"] * len(row) for row in X]
     for i in range(20):
         y[i][0] = ["B-PER", "O", "B-ORG", "O", "O"][i % 5]
+    made = []
     tagger = DiceTokenClassifier(
         backbone=tiny_backbone, batch_size=4, random_state=0, early_stopping=early_stopping
     )
-    made = epochs_and_updates(monkeypatch, DiceTokenClassifier)
-    tagger.set_params(loss="ce").fit(X, y)
-    alone = made.pop("NoneType")
-    assert alone[0] != epochs_for(tagger, len(y))  # there are more windows than sentences
+    tagger.set_params(loss="ce", callbacks=[lengths_in(made)]).fit(X, y)
+    assert tagger.max_epochs_ != epochs_for(tagger, len(y))  # there are more windows than sentences
     rows = ["ce", "ce + TagOverSampler", "ce + BackgroundUnderSampler"]
     found = compare_losses(tagger, X, y, X_test=X, y_test=y, losses=rows, seeds=1)
-    assert made.pop("NoneType") == alone
+    alone, plain, *others = made
+    assert plain == alone
     assert found.settings["max_epochs"] == alone[0]
-    for epochs, updates in made.values():
+    for epochs, updates in others:
         assert abs(updates - alone[1]) <= updates / epochs / 2
 
 
-def test_long_texts_are_counted_as_fit_counts_them(tiny_backbone, monkeypatch):
+def test_long_texts_are_counted_as_fit_counts_them(tiny_backbone, set_recipe):
     X = ["win a free prize now " * (16 if i % 2 else 1) for i in range(20)]
     y = ["spam"] * 4 + ["ham"] * 16
     classifier = DiceSequenceClassifier(backbone=tiny_backbone, batch_size=4, random_state=0)
-    monkeypatch.setattr(recipe, "UPDATES", 10)
-    made = epochs_and_updates(monkeypatch, DiceSequenceClassifier)
-    classifier.fit(X, y)
-    alone = made.pop("NoneType")
+    set_recipe(UPDATES=10)
+    made = []
+    classifier.set_params(callbacks=[lengths_in(made)]).fit(X, y)
     rows = ["ce_dice", "ce + TextUnderSampler"]
     compare_losses(classifier, X, y, X_test=X, y_test=y, losses=rows, seeds=1)
-    assert made == {"NoneType": alone, "TextUnderSampler": (8, 16)}
+    alone, plain, under = made
+    assert plain == alone
+    assert under == (8, 16)
 
 
 # ---- what was measured is kept

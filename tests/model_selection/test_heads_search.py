@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer
@@ -21,21 +22,11 @@ from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import data as heads_data
 from skdice.model_selection.heads import finalists
 from skdice.model_selection.records import cv_results
+from tests.data import KINDS_OF_MESSAGES as LABELS
+from tests.data import MESSAGES as TEXTS
+from tests.data import SENTENCES, TAGS
+from tests.fits import never_fitted
 
-TEXTS = [
-    "win money now",
-    "free prize call",
-    "lunch at school",
-    "bob met anna",
-    "the bus is old",
-    "rain in oslo",
-    "meeting with dan",
-    "report on the market",
-] * 3
-LABELS = ["spam", "spam", "ham", "ham", "ham", "ham", "ham", "ham"] * 3
-X = [["anna", "lives", "in", "rome"], ["the", "bus"], ["bob", "met", "dan"], ["rain", "in", "oslo"]]
-Y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"], ["B-PER", "O", "B-PER"], ["O", "O", "B-LOC"]]
-X, Y = X * 4, Y * 4
 SPACE = loss_space("tversky")
 
 
@@ -66,16 +57,20 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
     head = fitted.net_.module_.output_layer
     with torch.no_grad():
         logits = head(torch.from_numpy(classifier.frozen_vectors(TEXTS)).float()).numpy()
-    np.testing.assert_allclose(logits, fitted._logits(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(softmax(logits, axis=1), fitted.predict_proba(TEXTS), atol=1e-5)
     assert not hasattr(classifier, "net_")
 
-    frozen = DiceTokenClassifier(**{**tagger.get_params(), "frozen": "encoder"}).fit(X, Y)
-    vectors = tagger.frozen_vectors(X)
+    frozen = DiceTokenClassifier(**{**tagger.get_params(), "frozen": "encoder"}).fit(
+        SENTENCES, TAGS
+    )
+    vectors = tagger.frozen_vectors(SENTENCES)
     with torch.no_grad():
         rows = (
             frozen.net_.module_.output_layer(torch.from_numpy(vectors)).double().softmax(1).numpy()
         )
-    np.testing.assert_allclose(rows, np.concatenate(list(frozen.predict_proba(X))), atol=1e-5)
+    np.testing.assert_allclose(
+        rows, np.concatenate(list(frozen.predict_proba(SENTENCES))), atol=1e-5
+    )
 
 
 def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
@@ -90,7 +85,7 @@ def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
 
 
 def test_large_arrays_lie_in_a_file(classifier, tagger, monkeypatch):
-    asked = (classifier, TEXTS), (tagger, X)
+    asked = (classifier, TEXTS), (tagger, SENTENCES)
     small = [estimator.frozen_vectors(rows) for estimator, rows in asked]
     monkeypatch.setattr(arrays, "IN_MEMORY", 0)
     monkeypatch.setattr(arrays, "BLOCK", 3)
@@ -98,9 +93,9 @@ def test_large_arrays_lie_in_a_file(classifier, tagger, monkeypatch):
     for found, expected in zip(large, small, strict=True):
         assert isinstance(found, np.memmap)
         np.testing.assert_allclose(found, expected, atol=1e-6)
-    found = search(tagger).fit(X, Y)
+    found = search(tagger).fit(SENTENCES, TAGS)
     monkeypatch.undo()
-    other = search(tagger).fit(X, Y)
+    other = search(tagger).fit(SENTENCES, TAGS)
     np.testing.assert_allclose(
         found.cv_results_["mean_shared_score"], other.cv_results_["mean_shared_score"], atol=1e-6
     )
@@ -134,7 +129,7 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
     vectors = classifier.frozen_vectors(TEXTS)
     Z = vectors * (heads_data.NORM / np.linalg.norm(vectors, axis=1).mean())
-    labels = np.array(LABELS)
+    labels = LABELS
     for params, score in zip(
         found.cv_results_["params"], found.cv_results_["mean_shared_score"], strict=True
     ):
@@ -148,15 +143,19 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
         assert score == pytest.approx(np.mean(solo))
 
 
-def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
+def test_heads_learn_from_fewer_rows_than_columns(classifier):
     rng = np.random.default_rng(0)
     y = np.array(["ham", "spam"])[(rng.random(600) < 0.15).astype(int)]
     vectors = rng.normal(0.1, 0.3, (600, 384))
     vectors[y == "spam", :24] += 0.7
-    monkeypatch.setattr(type(classifier), "frozen_vectors", lambda self, texts: vectors.copy())
+
+    class WithVectors(DiceSequenceClassifier):
+        def frozen_vectors(self, texts):
+            return vectors.copy()
+
     split = np.arange(100), np.arange(100, 600)
-    classifier.set_params(max_epochs=20)  # of its heads
-    rows = heads_data.HeadData(classifier, [str(i) for i in range(600)], y)
+    model = WithVectors(**classifier.get_params()).set_params(max_epochs=20)  # of its heads
+    rows = heads_data.HeadData(model, [str(i) for i in range(600)], y)
     known = y[split[1]] == "spam"
     rival = LogisticRegression(max_iter=1000).fit(vectors[:100], y[:100]).predict(vectors[100:])
     models = [DiceSequenceClassifier(loss=loss) for loss in ("ce", "tversky", "dsc")]
@@ -196,12 +195,12 @@ def test_finalists_are_of_more_than_one_loss():
 
 def test_heads_of_taggers_are_scored_by_spans(tagger):
     scoring = {"f1": make_scorer(span_f1_score), "own": lambda m, X, y: m.score(X, y)}
-    found = search(tagger.set_params(max_epochs=20), scoring=scoring, refit="f1", cv=KFold(2))
-    results = found.fit(X, Y).cv_results_
+    found = search(tagger.set_params(max_epochs=40), scoring=scoring, refit="f1", cv=KFold(2))
+    results = found.fit(SENTENCES, TAGS).cv_results_
     np.testing.assert_allclose(results["mean_shared_f1"], results["mean_shared_own"])
     assert results["mean_shared_f1"].max() > 0.5  # the heads have learnt something
     assert (results["state"] == "COMPLETE").sum() == 2
-    assert [len(tags) for tags in found.predict(X)] == [len(row) for row in X]
+    assert [len(tags) for tags in found.predict(SENTENCES)] == [len(row) for row in SENTENCES]
 
 
 @pytest.mark.slow
@@ -249,10 +248,16 @@ def test_auto_is_full_with_few_trials_or_a_storage(classifier, tmp_path):
 
 def test_reasons_against_heads_of_text_estimators(classifier, tagger):
     wide = DiceTokenClassifier(backbone=tagger.backbone, label_all_subwords=True)
-    labels = np.eye(2, dtype=int)[[0, 1] * 12]
+    labels = np.eye(2, dtype=int)[[0, 1] * 8]
     for estimator, space, rows, y, message in (
-        (classifier, {"max_epochs": [1, 2]}, TEXTS, LABELS, "'max_epochs' is searched"),
-        (wide, SPACE, X, Y, "label_all_subwords=True"),
+        (
+            classifier,
+            {"max_epochs": [1, 2]},
+            TEXTS,
+            LABELS,
+            "'max_epochs' is searched",
+        ),
+        (wide, SPACE, SENTENCES, TAGS, "label_all_subwords=True"),
         (classifier, SPACE, TEXTS, labels, "0/1 rows"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -298,7 +303,7 @@ def test_scorer_that_asks_heads_for_other_rows(classifier):
     assert (found.cv_results_["state"] == "COMPLETE").all()
 
 
-def test_a_study_keeps_the_full_fits_of_its_finalists(classifier, tmp_path, monkeypatch):
+def test_a_study_keeps_the_full_fits_of_its_finalists(classifier, tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     how = dict(storage=storage, study_name="s", scoring=spam_f1, refit=False)
     whole = search(classifier, n_trials=7, scoring=spam_f1, refit=False).fit(TEXTS, LABELS)
@@ -312,8 +317,8 @@ def test_a_study_keeps_the_full_fits_of_its_finalists(classifier, tmp_path, monk
     # The finalists of all heads are fitted, as at one go.
     kept = more.cv_results_["state"] == "COMPLETE"
     assert (kept | (whole.cv_results_["state"] != "COMPLETE")).all()
-    monkeypatch.setattr(DiceSequenceClassifier, "fit", lambda *_, **__: pytest.fail("a fit ran"))
-    again = search(classifier, n_trials=7, **how).fit(TEXTS, LABELS)
+    unfitted = never_fitted(DiceSequenceClassifier)(**classifier.get_params())
+    again = search(unfitted, n_trials=7, **how).fit(TEXTS, LABELS)
     np.testing.assert_array_equal(again.cv_results_["state"], more.cv_results_["state"])
     assert (again.best_params_, again.best_score_) == (more.best_params_, more.best_score_)
 
@@ -326,15 +331,14 @@ def test_agreement_and_spread():
 
 
 @pytest.mark.parametrize("scoring", [spam_f1, {"f1": spam_f1}])
-def test_an_interrupt_before_a_full_fit_leaves_the_best_head(
-    classifier, monkeypatch, tmp_path, capsys, scoring
-):
-    def interrupted(self, X, y):
-        raise KeyboardInterrupt
+def test_an_interrupt_before_a_full_fit_leaves_the_best_head(classifier, tmp_path, capsys, scoring):
+    class Interrupted(DiceSequenceClassifier):
+        def fit(self, X, y):
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(DiceSequenceClassifier, "fit", interrupted)
     refit = "f1" if isinstance(scoring, dict) else True
-    found = search(classifier.set_params(max_epochs=9), scoring=scoring, refit=refit)
+    model = Interrupted(**classifier.get_params()).set_params(max_epochs=9)
+    found = search(model, scoring=scoring, refit=refit)
     with pytest.raises(KeyboardInterrupt):
         found.fit(TEXTS, LABELS)
     results = found.cv_results_
@@ -363,19 +367,19 @@ def test_after_the_timeout_one_full_fit_ends_the_search(classifier, strategy):
     assert set(found.predict(TEXTS)) <= {"ham", "spam"}
 
 
-def test_after_the_timeout_a_full_fit_that_fails_is_not_the_last(classifier, monkeypatch):
-    fit = DiceSequenceClassifier.fit
+def test_after_the_timeout_a_full_fit_that_fails_is_not_the_last(classifier):
     calls = []
 
-    def fails_first(self, X, y):
-        calls.append(self.loss)
-        if len(calls) == 1:
-            raise ValueError("no room")
-        return fit(self, X, y)
+    class FailsFirst(DiceSequenceClassifier):
+        def fit(self, X, y):
+            calls.append(self.loss)
+            if len(calls) == 1:
+                raise ValueError("no room")
+            return super().fit(X, y)
 
-    monkeypatch.setattr(DiceSequenceClassifier, "fit", fails_first)
+    model = FailsFirst(**classifier.get_params())
     with pytest.warns(FitFailedWarning, match="no room"):
-        found = search(classifier, timeout=1e-3, n_finalists=3, scoring=spam_f1).fit(TEXTS, LABELS)
+        found = search(model, timeout=1e-3, n_finalists=3, scoring=spam_f1).fit(TEXTS, LABELS)
     assert sorted(found.cv_results_["state"]) == ["COMPLETE", "FAIL", "SHARED"]
 
 

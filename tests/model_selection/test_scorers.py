@@ -10,10 +10,10 @@ from skdice import DiceClassifier, DiceTokenClassifier
 from skdice.metrics import class_f1_scorer, span_f1_scorer
 from skdice.model_selection import LossSearchCV, loss_space
 from skdice.model_selection.checks import check_scores
+from tests.data import SENTENCES, TAGS
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 NAMES = np.where(X[:, 0] > 0, "spam", "ham")
-TAGS = [["B-PER", "O"], ["O"]]
 
 
 class Untouched(DiceClassifier):
@@ -39,13 +39,19 @@ def test_scorers_of_classes_are_refused_for_tags(tiny_backbone):
     tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1)
     search = LossSearchCV(tagger, loss_space("tversky"), n_trials=1, cv=2, scoring="f1_macro")
     with pytest.raises(ValueError, match=r"scoring='f1_macro' cannot score y .*span_f1_scorer"):
-        search.fit([["anna", "sings"], ["it"]] * 4, TAGS * 4)
+        search.fit(SENTENCES, TAGS)
 
 
-def test_scorers_that_may_work_are_left_alone():
-    for scoring in ("roc_auc", "neg_log_loss", "f1_macro", "balanced_accuracy", span_f1_scorer):
-        check_scores(scoring, NAMES)
-    check_scores(make_scorer(f1_score, pos_label="spam"), NAMES)
-    check_scores("f1", (NAMES == "spam").astype(int))
-    check_scores("f1_micro", np.eye(3, dtype=int))
-    check_scores(None, TAGS)
+@pytest.mark.parametrize(
+    ("scoring", "y"),
+    [
+        *((name, NAMES) for name in ("roc_auc", "neg_log_loss", "f1_macro", "balanced_accuracy")),
+        (span_f1_scorer, NAMES),
+        (make_scorer(f1_score, pos_label="spam"), NAMES),
+        ("f1", (NAMES == "spam").astype(int)),
+        ("f1_micro", np.eye(3, dtype=int)),
+        (None, TAGS),
+    ],
+)
+def test_scorers_that_may_work_are_left_alone(scoring, y):
+    assert check_scores(scoring, y) is None

@@ -6,7 +6,6 @@ import contextlib
 import multiprocessing
 import pickle
 import re
-import sys
 import time
 import warnings
 
@@ -33,7 +32,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.engine.fit import Fit
+from skdice.engine.callbacks import AfterEpoch
 from skdice.losses import (
     LOSSES,
     CrossEntropyLoss,
@@ -46,6 +45,7 @@ from skdice.model_selection.records import TrialRecord
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described
 from skdice.resampling import TextOverSampler, TextUnderSampler
+from tests.fits import never_fitted
 from tests.processes import forkserver
 
 X, Y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
@@ -181,10 +181,10 @@ def test_spaces():
         ({"n_trials": 0}, "'n_trials' parameter"),
     ],
 )
-def test_bad_searches_are_refused_before_a_trial(params, message, monkeypatch):
-    monkeypatch.setattr(DiceClassifier, "fit", lambda *a, **k: pytest.fail("a trial ran"))
+def test_bad_searches_are_refused_before_a_trial(params, message):
+    model = never_fitted(DiceClassifier)(max_epochs=5, random_state=0)
     with pytest.raises((ValueError, TypeError), match=message):
-        search(**params).fit(X, Y)
+        search(**{"estimator": model, **params}).fit(X, Y)
 
 
 def test_degenerate_spaces_and_folds_are_refused():
@@ -389,22 +389,25 @@ def test_losses_of_other_estimators_are_their_own(estimator, space):
     assert search(space, estimator, n_trials=2).fit(X, Y).best_params_.keys() == space.keys()
 
 
-def test_interrupt_between_storage_writes(tmp_path, monkeypatch):
-    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
-    write = type(storage).set_trial_user_attr
+class Interrupted(optuna.storages.RDBStorage):
+    """Interrupts the second trial once its record is written, while `armed`."""
 
-    def interrupted(self, trial_id, key, value):
-        write(self, trial_id, key, value)
-        if key == "record" and self.get_trial(trial_id).number == 1:
+    armed = True
+
+    def set_trial_user_attr(self, trial_id, key, value):
+        super().set_trial_user_attr(trial_id, key, value)
+        if self.armed and key == "record" and self.get_trial(trial_id).number == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(storage), "set_trial_user_attr", interrupted)
+
+def test_interrupt_between_storage_writes(tmp_path):
+    storage = Interrupted(f"sqlite:///{tmp_path / 'study.db'}")
     space = {"C": FloatDistribution(0.01, 10)}
     found = search(space, LogisticRegression(), n_trials=3, storage=storage, study_name="s")
     with pytest.raises(KeyboardInterrupt):
         found.fit(X, Y)
     assert found.cv_results_["trial"].tolist() == [0]
-    monkeypatch.undo()
+    storage.armed = False
     found.fit(X, Y)
     assert found.cv_results_["state"].tolist() == ["COMPLETE"] * 3
     states = [trial.state.name for trial in found.study_.trials]
@@ -439,8 +442,8 @@ def test_a_search_that_goes_on_says_how_many_trials_it_found(capsys, tmp_path):
     assert capsys.readouterr().out.startswith("2 trials on 2 folds, 1 done before\n")
 
 
-def test_a_terminal_gets_a_bar_of_a_search(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def test_a_terminal_gets_a_bar_of_a_search(capsys, terminal):
+    terminal()
     pause = [lambda study, trial: time.sleep(0.12)]  # a bar is drawn ten times a second at most
     search({"lr": [0.1]}, n_trials=3, verbose=1, callbacks=pause).fit(X, Y)
     assert re.search(r"trials 2/3.*best 0\.\d{3}, about \d+ s left", capsys.readouterr().err)
@@ -463,18 +466,18 @@ class Never(optuna.pruners.BasePruner):
         return trial.number > 0 and trial.last_step >= self.step
 
 
-def test_a_pruned_trial_costs_only_what_it_ran(tiny_backbone, sentences, monkeypatch):
-    epochs = []
-    run = Fit.run
+def test_a_pruned_trial_costs_only_what_it_ran(tiny_backbone, sentences):
+    epochs = []  # of each fit
 
-    def spy(self):
-        try:
-            return run(self)
-        finally:
-            epochs.append(len(self.net.history))
+    def count(net):
+        if len(net.history) == 1:
+            epochs.append(0)
+        epochs[-1] += 1
 
-    monkeypatch.setattr(Fit, "run", spy)
-    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=3, random_state=0)
+    counts = [AfterEpoch(count)]
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=3, random_state=0, callbacks=counts
+    )
     pruner = Never(10_001)
     found = search(estimator=tagger, pruner=pruner, n_trials=3, scoring=None).fit(*sentences)
     # Each epoch of each fold is seen, and the scores of finished folds between them.

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from skdice.metrics.schemes import get_spans, infer_scheme
 
+TEXTS = [f"text {i}" for i in range(10)]
+Y = np.array([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
 X_TAGS = [
     ["anna", "met", "bob"],
     ["in", "new", "york"],

@@ -23,12 +23,8 @@ from skdice.resampling import (
     TextOverSampler,
 )
 from skdice.resampling import make_pipeline as text_pipeline
-from tests.resampling.corpus import Y_TAGS
-
-TEXTS = [f"text {i}" for i in range(10)]
-
-
-Y = np.array([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
+from tests.fits import Tells
+from tests.resampling.corpus import TEXTS, Y_TAGS, Y
 
 
 def test_balanced_batches_draw_without_copying():
@@ -79,23 +75,21 @@ def test_only_samplers_that_draw_rows(sampler, tiny_backbone):
 
 
 class Seen:
-    """Records the texts that an estimator encodes: first to train, then to validate."""
+    """The rows of each call of `encode`: those of the training, then those of the validation."""
 
-    def __init__(self, monkeypatch, cls):
-        self.calls = []
-        task = type(cls.task)
-        encode = task.encode
+    def __init__(self, model):
+        self.calls = calls = []
 
-        def spy(task, estimator, rows, *args):
-            self.calls.append(list(rows))
-            return encode(task, estimator, rows, *args)
+        class Noted(type(model.task)):
+            def encode(self, estimator, rows, *args):
+                calls.append(list(rows))
+                return super().encode(estimator, rows, *args)
 
-        monkeypatch.setattr(task, "encode", spy)
+        model.task = Noted()
 
 
 @pytest.mark.parametrize("route", ["sampler", "pipeline"])
-def test_validation_never_holds_a_resampled_duplicate(route, tiny_backbone, monkeypatch):
-    seen = Seen(monkeypatch, DiceSequenceClassifier)
+def test_validation_never_holds_a_resampled_duplicate(route, tiny_backbone):
     classifier = DiceSequenceClassifier(
         backbone=tiny_backbone,
         max_epochs=1,
@@ -103,6 +97,7 @@ def test_validation_never_holds_a_resampled_duplicate(route, tiny_backbone, monk
         validation_fraction=0.4,
         random_state=0,
     )
+    seen = Seen(classifier)
     if route == "sampler":
         classifier.set_params(sampler=RandomOverSampler()).fit(TEXTS * 2, np.tile(Y, 2))
     else:
@@ -117,16 +112,17 @@ def test_validation_of_taggers_and_tables(tiny_backbone, sentences, monkeypatch)
     from skdice import DiceClassifier
     from skdice.estimators import classifier as module
 
-    seen = Seen(monkeypatch, DiceTokenClassifier)
     X, y = sentences  # every sentence stands there twice
-    DiceTokenClassifier(
+    tagger = DiceTokenClassifier(
         backbone=tiny_backbone,
         max_epochs=1,
         early_stopping=True,
         validation_fraction=0.4,
         random_state=0,
         sampler=TagOverSampler(),
-    ).fit(X, y)
+    )
+    seen = Seen(tagger)
+    tagger.fit(X, y)
     training, validation = (set(map(tuple, rows)) for rows in seen.calls[:2])
     assert not training & validation
     assert len(validation) == len(seen.calls[1]) == 3
@@ -145,17 +141,8 @@ def test_validation_of_taggers_and_tables(tiny_backbone, sentences, monkeypatch)
     assert not {r.tobytes() for r in grown[train]} & {r.tobytes() for r in grown[held]}
 
 
-def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone, monkeypatch):
-    from skdice.engine.net import FineTuningNet
-
+def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone):
     targets = []
-    step = FineTuningNet.train_step
-
-    def spy(self, batch, **kwargs):
-        targets.append(batch[0][1].numpy())
-        return step(self, batch, **kwargs)
-
-    monkeypatch.setattr(FineTuningNet, "train_step", spy)
     classifier = DiceSequenceClassifier(
         loss="weighted_ce",
         backbone=tiny_backbone,
@@ -163,6 +150,7 @@ def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone, 
         batch_size=4,
         random_state=0,
         sampler=RandomUnderSampler(),
+        callbacks=[Tells(before=lambda net, batch: targets.append(batch[0][1].numpy()))],
     ).fit(TEXTS, Y)
     assert Counter(np.concatenate(targets).tolist()) == {0: 4, 1: 4}
     assert len(targets) == 2  # an epoch of four rows is one batch

@@ -21,12 +21,7 @@ from skdice.resampling import (
     make_pipeline,
     table8_training_sets,
 )
-
-TEXTS = [f"text {i}" for i in range(10)]
-
-
-Y = np.array([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
-
+from tests.resampling.corpus import TEXTS, Y
 
 CONTAINERS = {
     "list": lambda rows: list(rows),

@@ -17,9 +17,9 @@ from skdice.text.encoding import Window, Windows, _cut, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 from skdice.text.long_texts import encode_texts
 from skdice.text.qa import encode_questions
+from tests import data
 
-TEXTS = ["a b", "c"]
-PAIRS = [("a", "b"), ("c", "d")]
+TEXTS, PAIRS = data.TEXTS[:2], data.PAIRS[:2]
 
 
 @pytest.mark.parametrize(

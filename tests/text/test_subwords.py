@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers
 
 from skdice.backbones import load_tokenizer
-from skdice.text import long_texts, subwords
+from skdice.text import subwords
 from skdice.text.long_texts import Cuts, encode_texts
 from skdice.text.qa import encode_questions
+from tests.text.pieces import pieces_of
 
 PARTS = st.sampled_from(
     [
@@ -91,9 +92,7 @@ def test_pieces_have_the_subwords_of_the_whole_text(tokenizer, first, second):
     cases = [(X, how) for X in (texts, pairs) for how in ("windows", "truncate")]
     whole = tokenizer(texts, add_special_tokens=False).encodings
     of_whole = [fields_of(encode_texts(tokenizer, X, 9, how)) for X, how in cases]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subwords, "PIECE", 7)
-        patch.setattr(long_texts, "PIECE", 7)
+    with pieces_of(7):
         in_pieces = list(subwords.subwords_of_texts(tokenizer, texts))
         of_pieces = [fields_of(encode_texts(tokenizer, X, 9, how)) for X, how in cases]
     for encoding, (ids, offsets) in zip(whole, in_pieces, strict=True):
@@ -102,13 +101,13 @@ def test_pieces_have_the_subwords_of_the_whole_text(tokenizer, first, second):
     np.testing.assert_equal(of_pieces, of_whole)
 
 
-def test_each_kind_is_cut(tokenizer, monkeypatch):
-    monkeypatch.setattr(subwords, "PIECE", 7)
-    may_cut = subwords._may_cut(tokenizer)
-    assert list(subwords.pieces("anna is in rome " + "x" * 20 + " now", may_cut)) == [
-        *((0, 7), (7, 10), (10, 15), (15, 36), (36, 40))
-    ]
-    assert list(subwords.pieces("x" * 20, may_cut)) == [(0, 20)]
+def test_each_kind_is_cut(tokenizer):
+    may_cut = subwords.cutting_rule(tokenizer)
+    with pieces_of(7):
+        assert list(subwords.pieces("anna is in rome " + "x" * 20 + " now", may_cut)) == [
+            *((0, 7), (7, 10), (10, 15), (15, 36), (36, 40))
+        ]
+        assert list(subwords.pieces("x" * 20, may_cut)) == [(0, 20)]
 
 
 def custom(backend):
@@ -131,24 +130,25 @@ def custom(backend):
         lambda b: b.add_tokens([AddedToken("anna is")]),
     ],
 )
-def test_what_is_not_known_is_tokenised_whole(unusual, raw_text_backbones, monkeypatch):
+def test_what_is_not_known_is_tokenised_whole(unusual, raw_text_backbones):
     tokenizer = load_tokenizer(raw_text_backbones["xlm-roberta"])
-    assert subwords._may_cut(tokenizer) is not None
+    assert subwords.cutting_rule(tokenizer) is not None
     unusual(tokenizer.backend_tokenizer)
-    assert subwords._may_cut(tokenizer) is None
-    monkeypatch.setattr(subwords, "PIECE", 7)
-    assert list(subwords.pieces("anna is in rome", None)) == [(0, 15)]
+    assert subwords.cutting_rule(tokenizer) is None
+    with pieces_of(7):
+        assert list(subwords.pieces("anna is in rome", None)) == [(0, 15)]
 
 
-def test_no_more_than_a_piece_is_tokenised_at_a_time(tiny_backbone, monkeypatch):
-    tokenizer = load_tokenizer(tiny_backbone)
-    tokenised, lengths = subwords._tokenised, []
+def test_no_more_than_a_piece_is_tokenised_at_a_time(tiny_backbone):
+    tokenizer, lengths = load_tokenizer(tiny_backbone), []
 
-    def spy(tokenizer, texts):
-        lengths.extend(map(len, texts))
-        return tokenised(tokenizer, texts)
+    class Noting(type(tokenizer)):
+        def __call__(self, texts, *pairs, **how):
+            if isinstance(texts, list):  # and no probe for the place of special tokens
+                lengths.extend(map(len, texts))
+            return super().__call__(texts, *pairs, **how)
 
-    monkeypatch.setattr(subwords, "_tokenised", spy)
+    tokenizer.__class__ = Noting
     text = "rain " * 30_000
     windows = encode_texts(tokenizer, [("anna", text)], 64, "windows")
     assert (windows[0].start, windows[len(windows) - 1].end) == (0, len(text))
@@ -157,13 +157,14 @@ def test_no_more_than_a_piece_is_tokenised_at_a_time(tiny_backbone, monkeypatch)
     assert sum(lengths) == len("anna" + text) + 2  # two pieces have the character before them
 
 
-def test_the_context_of_a_reader_is_read_in_pieces(tiny_backbone, monkeypatch):
+def test_the_context_of_a_reader_is_read_in_pieces(tiny_backbone):
     tokenizer = load_tokenizer(tiny_backbone)
     pairs = [("anna ?", "rain sun, bob met carla " * 9), ("anna ?", "a"), ("bob", "old bus")]
     settings = {"stride": 4, "max_question_length": 3}
     whole = fields_of(encode_questions(tokenizer, pairs, 16, **settings))
-    monkeypatch.setattr(subwords, "PIECE", 7)
-    np.testing.assert_equal(fields_of(encode_questions(tokenizer, pairs, 16, **settings)), whole)
+    with pieces_of(7):
+        in_pieces = fields_of(encode_questions(tokenizer, pairs, 16, **settings))
+    np.testing.assert_equal(in_pieces, whole)
 
 
 def test_windows_of_a_pair_are_those_of_an_empty_second_text(tiny_backbone):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from skdice.text import subwords, words
+from tests.text.pieces import pieces_of
 
 CHARACTERS = st.sampled_from(
     [*"abC.,-@#' \n\t", "é", "e\u0301", "東", "で", "👍🏽", "\u200b", "\x1c", "\xa0"]
@@ -23,9 +24,7 @@ def test_pieces_change_no_word(kind, raw_text_backbones, parts):
     tokenizer = AutoTokenizer.from_pretrained(raw_text_backbones[kind])
     texts = ["a", "".join(parts), "b c"]
     whole = list(words.split_texts(tokenizer, texts))
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (words, subwords):
-            patch.setattr(module, "PIECE", 7)
+    with pieces_of(7):
         found = list(words.split_texts(tokenizer, texts))
     for one, other in zip(whole, found, strict=True):
         for field in fields(one):
@@ -35,16 +34,15 @@ def test_pieces_change_no_word(kind, raw_text_backbones, parts):
 @given(parts=st.lists(CHARACTERS, max_size=60))
 def test_pieces_are_the_text(parts):
     text = "".join(parts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subwords, "PIECE", 7)
+    with pieces_of(7):
         ends = list(subwords.pieces(text, lambda text, i: text[i] == " "))
     assert "".join(text[start:end] for start, end in ends) == text
     for start, end in ends:
         assert end - start <= 7 or " " not in text[start + 1 : end]
 
 
-def test_a_long_word_is_not_cut(monkeypatch):
-    monkeypatch.setattr(subwords, "PIECE", 7)
-    ends = subwords.pieces("ab cd " + "x" * 20 + " yz", lambda text, i: text[i] == " ")
-    assert list(ends) == [(0, 5), (5, 26), (26, 29)]
-    assert list(subwords.pieces("x" * 20, lambda text, i: text[i] == " ")) == [(0, 20)]
+def test_a_long_word_is_not_cut():
+    with pieces_of(7):
+        ends = list(subwords.pieces("ab cd " + "x" * 20 + " yz", lambda text, i: text[i] == " "))
+        whole = list(subwords.pieces("x" * 20, lambda text, i: text[i] == " "))
+    assert (ends, whole) == ([(0, 5), (5, 26), (26, 29)], [(0, 20)])

@@ -341,8 +341,8 @@ def test_any_spacy_files(tmp_path_factory, data):
     assert (back.texts, in_order(back.entities)) == (data[0], in_order(data[1]))
 
 
-def test_a_spacy_file_without_spacy(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "spacy", None)
+def test_a_spacy_file_without_spacy(tmp_path, without):
+    without("spacy")
     with pytest.raises(ImportError, match=r"pip install spacy"):
         write_annotations(tmp_path / "a.spacy", ["Ann"], [[]], "spacy")
     (tmp_path / "a.spacy").write_bytes(b"x")
