@@ -145,8 +145,8 @@ def build_backbone() -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def tiny_backbone(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder with a random two-layer BERT (hidden size 16, 64 positions)."""
-    return build_tiny_backbone(str(tmp_path_factory.mktemp("tiny-bert")))
+    """A folder with a random one-layer BERT (hidden size 16, 64 positions)."""
+    return build_tiny_backbone(str(tmp_path_factory.mktemp("tiny-bert")), num_hidden_layers=1)
 
 
 @pytest.fixture(scope="session")

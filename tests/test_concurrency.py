@@ -9,9 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.datasets import make_classification
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from skdice import DiceSequenceClassifier, DiceTokenClassifier
+from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.model_selection import LossSearchCV, loss_space
+from tests.processes import forkserver
 
 
 @pytest.fixture
@@ -60,12 +64,29 @@ def test_a_grid_in_two_processes_finds_what_one_process_finds(models, which):
     np.testing.assert_allclose(*scores, atol=1e-6)
 
 
+@pytest.mark.slow  # but for the grids above, whose processes it finds
+def test_trials_in_parallel_and_fit_parameters():
+    X, y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
+    weights, base = np.where(y == 1, 3.0, 1.0), DiceClassifier(max_epochs=5, random_state=0)
+    how = {"cv": 2, "scoring": "f1", "strategy": "full", "pruner": None, "random_state": 0}
+    found = LossSearchCV(base, loss_space("tversky"), n_trials=5, n_jobs=2, **how)
+    found.fit(X, y, sample_weight=weights)
+    assert len(found.study_.trials) == 5
+    params = found.cv_results_["params"][0]
+    for k, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
+        model = clone(base).set_params(**params).fit(X[train], y[train], weights[train])
+        # The scorer takes the weights, too, as in GridSearchCV.
+        expected = f1_score(y[test], model.predict(X[test]), sample_weight=weights[test])
+        assert found.cv_results_[f"split{k}_test_score"][0] == pytest.approx(expected)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.parametrize("how", ["fork", "forkserver"])
 def test_a_child_process_predicts_the_same(models, how):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python warns of any fork of a process with threads
-        with multiprocessing.get_context(how).Pool(1) as pool:
+        context = forkserver() if how == "forkserver" else multiprocessing.get_context(how)
+        with context.Pool(1) as pool:
             for model, X, y in models:
                 model.fit(X, y)
                 found = pool.apply_async(model.predict, (X,)).get(timeout=120)  # no deadlock

@@ -120,7 +120,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     >>> from skdice import BiasTunedClassifier, DiceClassifier
     >>> from skdice.metrics import RecallAtPrecision
     >>> X, y = make_classification(600, weights=[0.8], class_sep=2, random_state=0)
-    >>> model = DiceClassifier(loss="ce", random_state=0)
+    >>> model = DiceClassifier(loss="ce", max_epochs=20, random_state=0)
     >>> tuned = BiasTunedClassifier(model, scoring=RecallAtPrecision(0.8)).fit(X, y)
     >>> tuned.bias_.shape
     (2,)

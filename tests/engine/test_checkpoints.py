@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 
 import numpy as np
@@ -22,6 +21,7 @@ from skdice.engine import checkpoints, used_embeddings
 from skdice.engine.checkpoints import Checkpoints, digest, parse_interval
 from skdice.losses import DiceLoss
 from tests.fits import each_update, killed_at
+from tests.processes import forkserver
 
 
 def weights(model):
@@ -290,8 +290,7 @@ def many_updates(folder=None):
 def test_killed_process_goes_on(tmp_path):
     """A real SIGKILL at random moments; a checkpoint is being written at most of them."""
     whole, generator, kills = many_updates(), np.random.default_rng(0), 0
-    context = multiprocessing.get_context("forkserver")  # which imports once for all
-    context.set_forkserver_preload(["skdice.engine.net", "skdice.estimators.classifier"])
+    context = forkserver()
     for _ in range(3):
         process = context.Process(target=many_updates, args=(tmp_path,))
         process.start()

@@ -133,7 +133,7 @@ def test_a_thread_that_predicts_changes_nothing(case, kind, few):
         X_fit, y_fit = X, y
     if kind != "numbers":
         model.set_params(early_stopping=True, validation_fraction=0.3)
-    model.set_params(max_epochs=8, batch_size=2)
+    model.set_params(max_epochs=4, batch_size=2)
 
     def fit(model):
         with word_tables_from(0) if few else nullcontext():

@@ -28,6 +28,12 @@ TEXTS, PAIRS = [*UNEVEN_TEXTS[:4], UNEVEN_TEXTS[1]], data.PAIRS[:3]  # a text tw
 
 
 @pytest.fixture
+def tiny_backbone(tiny_backbones):
+    """One of two layers, of which a user may take the first."""
+    return tiny_backbones["bert"]
+
+
+@pytest.fixture
 def features(tiny_backbone):
     return TransformerFeatures(backbone=tiny_backbone)
 

@@ -29,13 +29,15 @@ from tests.estimators.readers import (
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])
 def test_nested_entities_are_learned(tiny_backbone, loss):
-    model = tagger(tiny_backbone, loss=loss, max_epochs=60, dropout=0.0)
+    model = tagger(tiny_backbone, loss=loss, max_epochs=30, lr=1e-2, dropout=0.0)
     assert model.fit(SENTENCES, NESTED).score(SENTENCES, NESTED) > 0.7
     assert model.scheme_ is None
 
 
 def test_nested_entities_are_read_right(tiny_backbone):
-    model = tagger(tiny_backbone, loss="dice", max_epochs=60, dropout=0.0).fit(SENTENCES, NESTED)
+    model = tagger(tiny_backbone, loss="dice", max_epochs=60, lr=1e-2, dropout=0.0).fit(
+        SENTENCES, NESTED
+    )
     found = [sorted(row) for row in model.predict(SENTENCES)]
     assert found == [sorted(row) for row in NESTED]
     assert model.score(SENTENCES, NESTED) == 1
@@ -46,8 +48,8 @@ def test_tags_are_read_right_by_every_backbone(tiny_backbones, kind):
     model = tagger(
         tiny_backbones[kind],
         loss="ce",
-        max_epochs=100,
-        lr=1e-2,
+        max_epochs=45,
+        lr=2e-2,
         dropout=0.0,
         answerable_weight=0.5,
     ).fit(SENTENCES, TAGS)
@@ -221,6 +223,6 @@ def test_chinese(chinese_backbone):
     characters = [list("北京大学在北京"), list("上海大学")]
     tags = [["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O", "B-LOC", "I-LOC"],
             ["B-ORG", "I-ORG", "I-ORG", "I-ORG"]]  # fmt: skip
-    model = tagger(chinese_backbone, loss="ce", max_epochs=160, dropout=0.0)
+    model = tagger(chinese_backbone, loss="ce", max_epochs=60, lr=2e-2, dropout=0.0)
     model.set_params(queries={"ORG": "大学", "LOC": "哪里"})
     assert model.fit(characters, tags).predict(characters).tolist() == tags

@@ -31,7 +31,7 @@ from tests.estimators.readers import (
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])
 def test_a_reader_learns(tiny_backbone, loss):
-    model = reader(tiny_backbone, loss=loss, max_epochs=60, dropout=0.0).fit(X, Y)
+    model = reader(tiny_backbone, loss=loss, max_epochs=25, lr=1e-2, dropout=0.0).fit(X, Y)
     assert model.score(X, Y) > 0.9
     assert model.exact_match(X, Y) > 0.7
     assert np.isfinite(model.null_threshold_)
@@ -40,7 +40,7 @@ def test_a_reader_learns(tiny_backbone, loss):
 @pytest.mark.parametrize("kind", ["roberta", "deberta-v2", "xlnet"])
 def test_backbones_and_batches(tiny_backbones, kind):
     long = [(q, " ".join([c] * 6)) for q, c in X[:4]]
-    model = reader(tiny_backbones[kind], stride=10, max_epochs=30, dropout=0.0).fit(X, Y)
+    model = reader(tiny_backbones[kind], stride=10, max_epochs=20, lr=1e-2, dropout=0.0).fit(X, Y)
     assert model.score(X, Y) > 0.8
     for pairs in (X[:4], long):
         alone = [model.predict_spans([pair], n_best=3)[0] for pair in pairs]
@@ -265,7 +265,9 @@ def test_misaligned_answers(tiny_backbone, how):
     answers = [[(1, "anna")], *Y[1:]]
     answers[1] = [(0, "nowhere")]
     with pytest.warns(UserWarning, match=f"of 12 questions.*'{how}'"):
-        model = reader(tiny_backbone, on_misaligned=how, max_epochs=40, dropout=0.0).fit(X, answers)
+        model = reader(tiny_backbone, on_misaligned=how, max_epochs=20, lr=1e-2, dropout=0.0).fit(
+            X, answers
+        )
     assert model.predict([X[0]])[0] == "anna"
 
 
@@ -273,7 +275,7 @@ def test_chinese(chinese_backbone):
     """A tokenizer of characters: offsets and windows of single characters."""
     pairs = [("北京大学在哪里", "北京大学在北京。"), ("上海大学在哪里", "上海大学，在上海。")] * 3
     answers = [(5, "北京"), (6, "上海")] * 3
-    model = reader(chinese_backbone, loss="ce", max_epochs=60, dropout=0.0, language="zh")
+    model = reader(chinese_backbone, loss="ce", max_epochs=30, lr=1e-2, dropout=0.0, language="zh")
     model.fit(pairs, answers)
     assert list(model.predict(pairs[:2])) == ["北京", "上海"]
     assert model.score(pairs, answers) == model.exact_match(pairs, answers) == 1

@@ -34,6 +34,12 @@ TEXT = [
 ]
 
 
+@pytest.fixture
+def tiny_backbone(tiny_backbones):
+    """One of two layers, of which a fit may freeze one."""
+    return tiny_backbones["bert"]
+
+
 def parameter_texts(cls):
     """From each parameter in the docstring to its text, without type and default."""
     doc = inspect.getdoc(cls).split("Parameters\n")[1].split("Attributes\n")[0]

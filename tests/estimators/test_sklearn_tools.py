@@ -208,7 +208,8 @@ def test_calibrated_classifier(classifier):
     assert calibrated.classes_.tolist() == ["ham", "spam"]
 
 
-def test_tuned_threshold(classifier):
+def test_tuned_threshold(classifier, tiny_backbones):
+    classifier.set_params(backbone=tiny_backbones["bert"])  # whose threshold is not 0.5
     tuned = TunedThresholdClassifierCV(
         classifier, scoring="balanced_accuracy", cv=TWO_FOLDS, store_cv_results=True
     ).fit(TEXTS, Y)

@@ -52,7 +52,7 @@ from tests.hostile.surface import Target
 from tests.hostile.values import ENDLESS, HUGE, MAY_BE_NAN, PATHS, ROWS, VALUES, Domain
 
 PARTNERS = {"X_val": "y_val", "y_val": "X_val"}
-PLAIN = (type(None), bool, int, str, bytes)
+PLAIN = frozenset((type(None), bool, int, str, bytes))
 TRAINING = ("fit", "partial_fit", "fit_resample", "tune_threshold", "take_runs", "prepare")
 
 
@@ -67,8 +67,8 @@ def mark(thing: Any, seen: dict[int, int] | None = None, depth: int = 0) -> Any:
         return ("again", seen.get(id(thing)))
     seen[id(thing)] = len(seen)
 
-    def inner(value: Any) -> Any:  # most are plain: without a call it takes half the time
-        return value if type(value) in PLAIN else mark(value, seen, depth + 1)
+    def inner(value: Any) -> Any:
+        return mark(value, seen, depth + 1)
 
     if isinstance(thing, torch.Tensor):
         data = thing.detach().cpu()
@@ -76,9 +76,11 @@ def mark(thing: Any, seen: dict[int, int] | None = None, depth: int = 0) -> Any:
     if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
         return (str(thing.dtype), thing.shape, thing.tobytes())
     if isinstance(thing, dict):
-        return ("dict", [(inner(k), inner(v)) for k, v in thing.items()])
+        # Most are plain: without a call it takes half the time.
+        keys = [k if type(k) in PLAIN else inner(k) for k in thing]
+        return ("dict", keys, [v if type(v) in PLAIN else inner(v) for v in thing.values()])
     if isinstance(thing, (list, tuple, np.ndarray)):
-        return (type(thing).__name__, [inner(value) for value in thing])
+        return (type(thing).__name__, [v if type(v) in PLAIN else inner(v) for v in thing])
     if isinstance(thing, (set, frozenset)):
         return ("set", sorted(map(repr, thing)))
     if isinstance(thing, (pd.DataFrame, pd.Series)):
@@ -182,6 +184,8 @@ class Harness:
     makers: Makers = field(init=False)
     kinds: dict[str, str] = field(default_factory=dict)
     instances: dict[Any, Any] = field(default_factory=dict)
+    marks: dict[Any, Any] = field(default_factory=dict)
+    around: dict[str, Any] = field(default_factory=dict)
     trained: Any = None
 
     def __post_init__(self) -> None:
@@ -252,6 +256,23 @@ class Harness:
         is_method = target.is_method and not inspect.ismethod(target.function)
         return self.instance(target, kind) if is_method else None
 
+    def mark_of(self, target: Target, instance: Any, kind: str) -> Any:
+        """The mark of an object of a method before a call, taken once for many calls."""
+        if instance is None or self.trained is not None:  # a copy for this call only
+            return mark(instance)
+        if (target.owner, kind) not in self.marks:
+            self.marks[target.owner, kind] = mark(instance)
+        return self.marks[target.owner, kind]
+
+    def may_have_changed(self, target: Target, kind: str) -> None:
+        """Take the mark of an object anew."""
+        self.marks.pop((target.owner, kind), None)
+
+    def forget(self, target: Target, kind: str) -> None:
+        """Make the object of a method anew."""
+        self.instances.pop((target.owner, kind), None)
+        self.may_have_changed(target, kind)
+
     def kind_of(self, target: Target) -> str:
         """The kind of data with which a valid call succeeds; the error of each if there is none."""
         if target.name in self.kinds:
@@ -266,6 +287,7 @@ class Harness:
                 errors.append(f"  {kind}: {type(error).__name__}: {str(error)[:200]}")
                 continue
             self.kinds[target.name] = kind
+            self.may_have_changed(target, kind)
             return kind
         raise LookupError(f"no valid call of {target.name}:\n" + "\n".join(dict.fromkeys(errors)))
 
@@ -276,6 +298,7 @@ class Harness:
     ) -> list[Result]:
         """Every parameter with each of `values` (which may depend on its name)."""
         kind = self.kind_of(target)
+        self.around = {}
         results = []
         for domain in target.domains:
             for name in values(domain.name):
@@ -286,14 +309,8 @@ class Harness:
                 results.append(self.throw(target, domain, name, kind))
         return results
 
-    def _state(self, instance: Any, watched: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "the object": mark(instance),
-            "an argument": mark(watched),
-            "the data": mark(_data(watched)),
-            "the process": process_state(),
-            "a file": files(self.folder),
-        }
+    def _around(self) -> dict[str, Any]:
+        return {"the process": process_state(), "a file": files(self.folder)}
 
     @staticmethod
     def kept(target: Target, instance: Any, watched: dict[str, Any]) -> dict[str, Any]:
@@ -312,21 +329,28 @@ class Harness:
         result = functools.partial(Result, target.short, domain.name, name)
         instance = self.object_of(target, kind)
         watched = {k: v for k, v in arguments.items() if not inspect.isgenerator(v)}
-        before = self._state(instance, watched)
+        # What was found unchanged after the last call is how it is before this one.
+        before = self.around or self._around()
+        before["the object"] = self.mark_of(target, instance, kind)
+        before |= {"an argument": mark(watched), "the data": mark(_data(watched))}
+        self.around = {}
         try:
             with quiet(), limit(self.seconds):
                 returned = self.call(target, dict(arguments), kind)
         except TooSlow:
-            self.instances.pop((target.owner, kind), None)
+            self.forget(target, kind)
             return result("slow", f"no answer in {self.seconds} s")
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
             message = f"{type(error).__name__}: {_plain(str(error))[:160]}"
-            if changed := _difference(before, self._state(instance, watched)):
-                self.instances.pop((target.owner, kind), None)
+            around = self._around()
+            after = {"the object": mark(instance), "an argument": mark(watched), **around}
+            if changed := _difference(before, after):
+                self.forget(target, kind)
                 _restore(before["the process"])
                 return result("changed", f"{changed} changed by the refusal {message}")
+            self.around = around
             allowed: tuple[type, ...] = (ValueError, TypeError, ImportError)
             if domain.name in PATHS | {"repo_id"} or "Path" in domain.types:  # or the hub's answer
                 allowed += (OSError,)
@@ -345,8 +369,11 @@ class Harness:
             ):
                 return result("wrong", f"does not name {domain.name}: {message}")
             return result("refused", message)
-        if changed := _difference(before, self.kept(target, instance, watched)):
-            self.instances.pop((target.owner, kind), None)
+        found = self.kept(target, instance, watched)
+        if "the object" not in found:
+            self.may_have_changed(target, kind)
+        if changed := _difference(before, found):
+            self.forget(target, kind)
             return result("changed", f"{changed} changed by a call that gave {_shown(returned)}")
         if domain.forbids(value):
             return result("silent", f"gave {_shown(returned)}")

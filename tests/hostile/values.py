@@ -80,7 +80,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "series": lambda: pd.Series(["a", pd.NA], dtype="string"),
     "tensor": lambda: torch.zeros(2, 2, 2),
     "nan tensor": lambda: torch.full((6,), float("nan")),
-    "module": lambda: nn.Linear(2, 2),
+    "module": lambda: nn.Identity(),
 }
 HUGE = ("2**70", "10**400", "uint64")
 

@@ -434,10 +434,10 @@ def test_a_decision_of_spans_is_that_of_the_tagger(tiny_backbone, sentences, con
         DecisionDisplay.from_estimator(tuned, X, y, label="X")
 
 
-def test_a_constrained_decision_is_decoded(tiny_backbone, sentences):
+def test_a_constrained_decision_is_decoded(tiny_backbones, sentences):
     X, y = sentences
     # Hardly trained, it puts I- without B- before it.
-    how = dict(loss="ce", backbone=tiny_backbone, max_epochs=1, lr=1e-3, random_state=0)
+    how = dict(loss="ce", backbone=tiny_backbones["bert"], max_epochs=1, lr=1e-3, random_state=0)
     tagger = DiceTokenClassifier(constrained=True, **how).fit(X, y)
     free = DiceTokenClassifier(constrained=False, **how).fit(X, y)
     scores = []

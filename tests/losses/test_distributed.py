@@ -21,6 +21,7 @@ from skdice.losses import (
     for_trainer,
     resolve_loss,
 )
+from tests.processes import forkserver
 
 COUNTS = [60, 25, 10, 5]
 PARTS = slice(0, 9), slice(9, 24)  # of unequal size
@@ -108,7 +109,8 @@ def test_two_processes_have_the_gradient_of_the_whole_batch():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, args=(port, folder), nprocs=2)
+        forkserver()
+        mp.start_processes(work, args=(port, folder), nprocs=2, start_method="forkserver")
         one, other = (torch.load(Path(folder) / f"{rank}.pt") for rank in (0, 1))
     torch.manual_seed(0)
     module = torch.nn.Linear(6, 4)

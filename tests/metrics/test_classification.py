@@ -203,16 +203,23 @@ BAD = {
 }
 
 
+@pytest.fixture(scope="module")
+def of_numbers():
+    """Models whose labels are 0 and 1."""
+    X, y = np.repeat(np.eye(2), 4, axis=0), np.repeat([0, 1], 4)
+    inner = DiceClassifier(max_epochs=2, random_state=0)
+    search = LossSearchCV(inner, {"loss": ["ce"]}, n_trials=1, cv=2)
+    return inner.fit(X, y), BiasTunedClassifier(inner, cv=2).fit(X, y), search.fit(X, y)
+
+
 @pytest.mark.parametrize("labels", BAD.values(), ids=BAD)
-def test_labels_of_another_type_are_refused_everywhere(labels):
+def test_labels_of_another_type_are_refused_everywhere(labels, of_numbers):
     X, y = np.repeat(np.eye(2), 4, axis=0), np.repeat([0, 1], 4)
     if isinstance(labels, np.ndarray):
         labels = np.repeat(labels, 4)
     elif isinstance(labels, list):
         labels = [label for label in labels for _ in range(4)]
-    inner = DiceClassifier(max_epochs=2, random_state=0)
-    search = LossSearchCV(inner, {"loss": ["ce"]}, n_trials=1, cv=2)
-    models = [inner.fit(X, y), BiasTunedClassifier(inner, cv=2).fit(X, y), search.fit(X, y)]
+    inner, *_ = models = of_numbers
     calls = [model.score for model in models] + [model.evaluate for model in models[:2]]
     calls += [lambda X, y, model=model: class_f1_scorer(model, X, y) for model in models]
     calls.append(lambda X, y: class_f1_scorer(LogisticRegression().fit(X, [0, 1] * 4), X, y))

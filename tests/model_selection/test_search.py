@@ -46,6 +46,7 @@ from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described
 from skdice.resampling import TextOverSampler, TextUnderSampler
 from tests.fits import never_fitted
+from tests.processes import forkserver
 
 X, Y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
 BASE = DiceClassifier(max_epochs=5, random_state=0)
@@ -62,7 +63,7 @@ def search(space=None, estimator=BASE, **params):
         search({"C": [1.0, 10.0]}, LogisticRegression(), n_trials=2, scoring=None),
         search(
             loss_space("weighted_ce"),
-            clone(BASE).set_params(max_epochs=20),
+            clone(BASE).set_params(max_epochs=4, lr=0.1),
             n_trials=1,
             scoring=None,
             strategy="auto",
@@ -692,19 +693,6 @@ def test_study_is_continued(tmp_path):
         search(loss_space("focal"), storage=storage, study_name="s").fit(X, Y)
 
 
-@pytest.mark.slow
-def test_trials_in_parallel_and_fit_parameters():
-    weights = np.where(Y == 1, 3.0, 1.0)
-    found = search(n_jobs=2, pruner=None).fit(X, Y, sample_weight=weights)
-    assert len(found.study_.trials) == 5
-    params = found.cv_results_["params"][0]
-    for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
-        model = clone(BASE).set_params(**params).fit(X[train], Y[train], weights[train])
-        # The scorer takes the weights, too, as in GridSearchCV.
-        expected = f1_score(Y[test], model.predict(X[test]), sample_weight=weights[test])
-        assert found.cv_results_[f"split{k}_test_score"][0] == pytest.approx(expected)
-
-
 def test_timeout_callbacks_and_other_estimators():
     seen = []
     found = search(n_trials=3, callbacks=[lambda study, trial: seen.append(trial.number)])
@@ -780,12 +768,16 @@ def test_trials_run_on_a_dask_cluster():
     import joblib
 
     distributed = pytest.importorskip("distributed")
+    import dask
+
     scoring = {"f1": "f1", "worker": worker_of_score}
     settings = dict(n_trials=4, scoring=scoring, refit="f1", n_jobs=2)
     here = search(**settings).fit(X, Y)
-    cluster = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
-    )
+    forkserver()  # whose processes have imported skdice
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        cluster = distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
+        )
     with cluster, distributed.Client(cluster) as client, joblib.parallel_config("dask"):
         there = search(**settings).fit(X, Y)
         pids = set(client.run(os.getpid).values())

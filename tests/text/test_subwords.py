@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import transformers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers
 
@@ -85,6 +85,7 @@ def fields_of(windows):
     return [{f.name: getattr(w, f.name) for f in fields(w)} for w in windows]
 
 
+@settings(max_examples=15)
 @given(first=TEXTS, second=TEXTS)
 def test_pieces_have_the_subwords_of_the_whole_text(tokenizer, first, second):
     texts, pairs = [first, "a", second], [(first, second), ("a", second), (second, "a"), ("a", "b")]
