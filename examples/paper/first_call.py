@@ -29,7 +29,7 @@ import numpy as np
 from pages import replaced
 from run import HERE, add_common, add_runs, common_of, core_hours, finish_or_exit, key, read
 
-from skdice.engine.recipe import choose_epochs, choose_rate
+from skdice.engine.recipe import choose_rate
 
 RESULTS = HERE / "results" / "first_call.jsonl"
 PAGES = [HERE.parent.parent / "docs" / f"{page}.md" for page in ("experiments", "evidence")]
@@ -109,9 +109,10 @@ def of_losses(args: Any) -> Iterator[dict[str, Any]]:
 
 def of_base(args: Any) -> Iterator[dict[str, Any]]:
     for cell in BASE_CELLS:
-        for loss, rate in (*(("ce_dice", rate) for rate in RATES), ("ce", base_rate())):
+        for loss, rate in base_settings():
             job = job_of(args, cell, 400, loss, 0)
-            yield job | {"backbone": BASE, "lr": rate, "max_epochs": base_epochs(args.data, job)}
+            passes = length.of_rule(args.data, job, base_rate())
+            yield job | {"backbone": BASE, "lr": rate, "max_epochs": passes}
 
 
 def job_of(args: Any, cell: str, size: int, loss: str, seed: int) -> dict[str, Any]:
@@ -123,11 +124,9 @@ def base_rate() -> float:
     return choose_rate(WIDTH, kind="mpnet")
 
 
-def base_epochs(folder: Path, job: dict[str, Any]) -> int:
-    """The passes that `fit` chooses at its rate."""
-    task = length.prepared(folder, job)
-    n_rare = None if task.kind == "tags" else min(Counter(task.train[1]).values())
-    return choose_epochs(job["train_rows"], 32, n_rare, base_rate())
+def base_settings() -> list[tuple[str, float]]:
+    """Losses and rates of the base-size encoder."""
+    return [*(("ce_dice", rate) for rate in RATES), ("ce", base_rate())]
 
 
 def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[
 
 
 def show(args: Any) -> None:
-    """Print the tables, and write them into the page."""
+    """Print the tables, and write them into the pages."""
     records = [r for r in read(args.out) if r["job"]["precision"] == args.precision]
     machines = Counter(record["device"] for record in records)
     print(f"{len(records)} fits, {core_hours(records):.1f} core-hours: {dict(machines)}")
@@ -188,10 +187,10 @@ def figures(pairs: list[dict[str, Any]], name: str) -> list[str]:
 
 def base_lines(records: list[dict[str, Any]]) -> Iterator[str]:
     """F1 of the base-size encoder by rate, and with cross-entropy."""
-    rates = [f"`ce_dice`, {rate:g}" for rate in RATES]
-    yield "| data | passes | " + " | ".join(rates) + f" | `ce`, {base_rate():g} |"
-    yield "|---|---:" + "|---:" * (len(RATES) + 1) + "|"
-    settings = [*(("ce_dice", rate) for rate in RATES), ("ce", base_rate())]
+    settings = base_settings()
+    heads = [f"`{loss}`, {rate:g}" for loss, rate in settings]
+    yield "| data | passes | " + " | ".join(heads) + " |"
+    yield "|---|---:" + "|---:" * len(settings) + "|"
     found: dict[str, dict[Any, float]] = defaultdict(dict)
     passes: dict[str, int] = {}
     for record in records:

@@ -16,8 +16,8 @@ import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from run import (
     read,
 )
 
-from skdice.engine.recipe import choose_epochs
+from skdice.engine.recipe import RATE_OF_LEAST, choose_epochs
 from skdice.metrics.schemes import get_spans
 
 RESULTS = HERE / "results" / "length.jsonl"
@@ -119,13 +119,18 @@ def jobs_of(args: Any, cell: str, size: int, seed: int) -> Iterator[dict[str, An
                         yield {**job, "max_epochs": passes or of_rule(args.data, job)}
 
 
-def of_rule(folder: Path, job: dict[str, Any]) -> int:
+def of_rule(folder: Path, job: dict[str, Any], rate: float = RATE_OF_LEAST) -> int:
     """The passes that `fit` chooses."""
-    if job["task"] in TAGS:
-        return choose_epochs(job["train_rows"], 32)
+    n_rare = rare_rows(folder, job["task"], job["seed"], job["train_rows"], job.get("flipped", 0.0))
+    return choose_epochs(job["train_rows"], 32, n_rare, rate)
+
+
+@cache  # a run asks again after each fit
+def rare_rows(folder: Path, name: str, seed: int, n_rows: int, share: float) -> int | None:
+    """Training rows of the rarer class of a cell; None of tags."""
+    job = {"task": name, "seed": seed, "train_rows": n_rows, "test_rows": 1, "flipped": share}
     task = prepared(folder, job)
-    n_rare = min(Counter(task.train[1]).values())
-    return choose_epochs(job["train_rows"], 32, n_rare)
+    return None if task.kind == "tags" else min(Counter(task.train[1]).values())
 
 
 # ---- one run
@@ -203,7 +208,7 @@ def figures(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[st
     """What is measured of a task's test rows, between 0 and 1 but for losses."""
     if task.pos_label is not None:
         found = of_two_classes(task, model, X, y)
-    elif any(tag[:2] == "B-" for row in y for tag in row):
+    elif task.name in TAGS:  # entities
         found = {"f1": model.score(X, y)}
     else:
         found = of_many_classes(model, X, y)
@@ -279,29 +284,24 @@ def lines(records: list[dict[str, Any]]) -> Iterator[str]:
     rows: dict[bool, list[np.ndarray]] = {False: [], True: []}
     for (cell, share, size), seeds in sorted(by_cell(records).items(), key=place):
         grid = PASSES[size]
-        rules = {
-            seed: rule for seed, (rule, _, fits, _) in seeds.items() if {rule, grid[-1]} <= {*fits}
-        }
-        if not rules:
+        whole = [each for each in seeds.values() if {each.rule, grid[-1]} <= each.figures.keys()]
+        if not whole:
             continue
-        rare = {seeds[seed][1] for seed in rules}
-        fits = {seed: seeds[seed][2] for seed in rules}
         means = [
-            np.mean([fits[seed][passes] for seed in rules], axis=0)
+            np.mean([each.figures[passes] for each in whole], axis=0)
             for passes in grid
-            if all(passes in fits[seed] for seed in rules)
+            if all(passes in each.figures for each in whole)
         ]
-        of_rule = np.mean([fits[seed][rule] for seed, rule in rules.items()], axis=0)
-        mixed = {
-            seeds[seed][3][passes] for seed, rule in rules.items() for passes in (rule, grid[-1])
-        }
-        table = np.array([means[-1], of_rule, np.max([*means, of_rule], axis=0)])
+        ours = np.mean([each.figures[each.rule] for each in whole], axis=0)
+        table = np.array([means[-1], ours, np.max([*means, ours], axis=0)])
         if cell not in TAGS:
             rows[share > 0].append(table)
-        title = CELLS[cell] + " *" * (len(mixed) > 1)  # two machines
+        compared = {each.precision[n] for each in whole for n in (each.rule, grid[-1])}
+        title = CELLS[cell] + " *" * (len(compared) > 1)  # two machines
+        rare, rule = ({getattr(each, name) for each in whole} for name in ("rare", "rule"))
         yield (
-            f"| {title} | {share:.0%} | {size:,} | {joined(rare)} | {len(rules)} | "
-            f"{grid[-1]}, {joined(set(rules.values()))} | {numbers(table.T.ravel())} |"
+            f"| {title} | {share:.0%} | {size:,} | {joined(rare)} | {len(whole)} | "
+            f"{grid[-1]}, {joined(rule)} | {numbers(table.T.ravel())} |"
         )
     for noisy, tables in rows.items():
         if tables:
@@ -322,11 +322,8 @@ def clean_lines(records: list[dict[str, Any]]) -> Iterator[str]:
     for record in records:
         job = record["job"]
         wanted = {"loss": "ce_dice", "lr": 1e-4, "batch_size": 32, "start": "zero"}
-        if (
-            job["task"] in set(FLIPPED) - {*TAGS}
-            and wanted.items() <= job.items()
-            and set(job) == OF_RECIPE
-        ):
+        of_texts = job["task"] in FLIPPED and job["task"] not in TAGS
+        if of_texts and wanted.items() <= job.items() and set(job) == OF_RECIPE:
             passes = 10 if job["max_epochs"] == 8 else job["max_epochs"]
             f1 = 100 * record["plain"]["test"]["f1"]
             found[job["task"], job["train_rows"]][passes].append(f1)
@@ -345,12 +342,22 @@ def numbers(values: Any) -> str:
     return " | ".join([*(f"{value:.1f}" for value in values), "", "", ""][:6])
 
 
-def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, Any]]:
-    """By cell and seed: passes of the rule, rows of the rarer class; by passes figures, precision.
+@dataclass
+class Fits:
+    """The fits of one cell with one seed."""
+
+    rule: int  # passes
+    rare: int | None  # training rows of the rarer class
+    figures: dict[int, np.ndarray] = field(default_factory=dict)  # by passes
+    precision: dict[int, str] = field(default_factory=dict)
+
+
+def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, Fits]]:
+    """The fits of each cell, by seed.
 
     Where the same fit was made in fp32 on a CPU and in bf16 on a GPU, it is the latter's.
     """
-    cells: dict[Any, dict[int, Any]] = defaultdict(dict)
+    cells: dict[Any, dict[int, Fits]] = defaultdict(dict)
     for record in sorted(records, key=lambda record: record["job"]["precision"] == "bf16"):
         job, test = record["job"], record["test"]
         if job["loss"] != "ce_dice":
@@ -360,9 +367,9 @@ def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, Any]]:
             rare = min(record["positives"]["train"], size - record["positives"]["train"])
         values = [100 * test[name] for name in ("f1", "average_precision") if name in test]
         seeds = cells[job["task"], job["flipped"], size]
-        found = seeds.setdefault(job["seed"], (choose_epochs(size, 32, rare), rare, {}, {}))
-        found[2][job["max_epochs"]] = np.array(values)
-        found[3][job["max_epochs"]] = job["precision"]
+        fits = seeds.setdefault(job["seed"], Fits(choose_epochs(size, 32, rare), rare))
+        fits.figures[job["max_epochs"]] = np.array(values)
+        fits.precision[job["max_epochs"]] = job["precision"]
     return cells
 
 
