@@ -28,9 +28,9 @@ from scipy.special import expit, logit, ndtr
 from sklearn.model_selection import StratifiedKFold
 
 from skdice.metrics import Fbeta
-from skdice.metrics.bias_tuning import Tuning, tune
 from skdice.metrics.calibration import calibrate
-from skdice.metrics.held_out_rows import BinaryRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows
+from skdice.metrics.decisions.tuning import Tuning, tune
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "evidence.md"

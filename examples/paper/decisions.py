@@ -22,10 +22,10 @@ import tasks
 from experiments import SETTINGS
 
 from skdice.metrics import Fbeta, expected_calibration_error
-from skdice.metrics.bias_tuning import Tuning, tune, tune_bias
 from skdice.metrics.calibration import calibrate
-from skdice.metrics.counting import SpanCounter
-from skdice.metrics.held_out_rows import BinaryRows, SpanRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows, SpanRows
+from skdice.metrics.decisions.span_counts import SpanCounter
+from skdice.metrics.decisions.tuning import Tuning, tune, tune_bias
 
 HERE = Path(__file__).parent
 DRAWS = 10

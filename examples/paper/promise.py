@@ -22,8 +22,8 @@ import numpy as np
 from decisions import Part, parts_of
 
 from skdice.metrics import PrecisionAtRecall, RecallAtPrecision
-from skdice.metrics.bias_tuning import tune
-from skdice.metrics.held_out_rows import BinaryRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows
+from skdice.metrics.decisions.tuning import tune
 
 HERE = Path(__file__).parent
 BOUNDS = {"precision": RecallAtPrecision, "recall": PrecisionAtRecall}

@@ -34,7 +34,7 @@ from skdice.engine.devices import (
     FitRandomState,
     autocast,
     autocast_dtype,
-    cpu_gains_by_bf16,
+    cpu_has_bf16,
     resolve_device,
     seeded,
     to_device,
@@ -422,7 +422,7 @@ class FineTuningNet(NeuralNet):
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def precision_of(self, module: nn.Module) -> str:
-        """The precision of a pass: on a CPU, auto trains in bfloat16 where that is faster.
+        """The precision of a pass: on a CPU, auto trains in bfloat16 where the processor has it.
 
         It predicts in float32, so that a model gives the same probabilities on every processor.
         """
@@ -434,10 +434,10 @@ class FineTuningNet(NeuralNet):
         return "bf16" if gains else "fp32"
 
     def gains_by_bf16(self) -> bool:
-        """Return True if training of this module on this processor is faster in bfloat16."""
+        """Return True if training of this module gains by what this processor has for bfloat16."""
         config = getattr(getattr(self.module_, "encoder", None), "config", None)
         # In small models casting costs more than it saves.
-        return getattr(config, "hidden_size", 0) >= 256 and cpu_gains_by_bf16()
+        return getattr(config, "hidden_size", 0) >= 256 and cpu_has_bf16()
 
     def loss_of(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None

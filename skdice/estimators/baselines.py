@@ -29,7 +29,7 @@ from skdice.estimators.checks import draw_seed
 from skdice.estimators.planning import draw_epochs
 from skdice.estimators.scores import ClassScores
 from skdice.metrics.calibration import log
-from skdice.metrics.positive import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.tasks.tagging import Tagging
 from skdice.text.inputs import (

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdice import __version__
 from skdice._checks import as_row_list, check_has, check_lengths, checked, counted, shown
 from skdice._tables import escaped, html_table
-from skdice.estimators.bias import BiasTunedClassifier
-from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.estimators.scores import outputs_of
+from skdice.estimators.tuned.classifier import BiasTunedClassifier
+from skdice.estimators.tuned.tagger import BiasTunedTagger
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,

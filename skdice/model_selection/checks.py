@@ -14,8 +14,8 @@ from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
+from skdice.metrics.decisions.scoring import Decided
 from skdice.metrics.labels import as_labels, plain_values, read_labels
-from skdice.metrics.scoring import Decided
 from skdice.text.inputs import check_groups, holds_tags
 
 

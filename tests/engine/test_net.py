@@ -33,10 +33,10 @@ from transformers import (
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice._compat import attention_of
 from skdice.backbones import load_encoder
-from skdice.engine import devices, used_embeddings
+from skdice.engine import used_embeddings
 from skdice.engine.attention import settle_attention
 from skdice.engine.batching import length_batches, length_chunks
-from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
+from skdice.engine.devices import autocast_dtype, cpu_has_bf16
 from skdice.engine.fit import Fit
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
 from skdice.engine.schedules import SCHEDULES, schedule_factor
@@ -708,15 +708,33 @@ def test_words_that_no_text_has_end_where_they_would(
     fits[1].partial_fit(X, y)
 
 
-def test_auto_trains_large_models_in_bf16_where_the_processor_gains(
+@pytest.mark.parametrize(
+    ("flags", "has"),
+    [
+        ({"amx_bf16": True, "avx512_bf16": False}, True),
+        ({"avx512_bf16": True}, True),
+        ({"amx_int8": True, "avx512_vnni": True}, False),
+        ({"bf16": True}, False),  # of an ARM, which nobody has measured
+        ({}, False),
+    ],
+)
+def test_the_processors_flags_say_whether_it_has_bf16(flags, has, monkeypatch):
+    """And no measurement, which other work would change."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags, raising=False)
+    monkeypatch.setattr(torch, "mm", lambda *args: pytest.fail("it measures"))
+    assert cpu_has_bf16() is has
+
+
+def test_torch_before_2_12_does_not_say_what_a_processor_has(monkeypatch):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert cpu_has_bf16() is False
+
+
+def test_auto_trains_large_models_in_bf16_where_the_processor_has_it(
     tiny_backbone, sentences, monkeypatch
 ):
-    threads = torch.get_num_threads()
-    devices._bf16_is_faster.cache_clear()
-    assert cpu_gains_by_bf16() in (True, False)
-    assert torch.get_num_threads() == threads
     net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
-    monkeypatch.setattr("skdice.engine.net.cpu_gains_by_bf16", lambda: True)
+    monkeypatch.setattr("skdice.engine.net.cpu_has_bf16", lambda: True)
     net.module_.train()
     assert net.precision_of(net.module_) == "fp32"  # so small a model gains nothing
     net.module_.encoder.config.hidden_size = 256

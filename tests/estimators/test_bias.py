@@ -33,7 +33,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.estimators.bias import _label_splits
+from skdice.estimators.tuned.classifier import _label_splits
 from skdice.inspection import span_probabilities
 from skdice.losses import TverskyLoss
 from skdice.metrics import (
@@ -47,8 +47,8 @@ from skdice.metrics import (
     span_f1_score,
     span_f1_scorer,
 )
-from skdice.metrics.bias_tuning import tune_bias
-from skdice.metrics.counting import SpanCounter
+from skdice.metrics.decisions.span_counts import SpanCounter
+from skdice.metrics.decisions.tuning import tune_bias
 from skdice.metrics.schemes import SCHEMES, get_spans
 from skdice.text.posterior import SpanScales, judged
 from skdice.text.spans import ScoredSpan

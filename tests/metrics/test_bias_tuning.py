@@ -23,17 +23,17 @@ from skdice.metrics import (
     PrecisionAtRecall,
     RecallAtPrecision,
     expected_calibration_error,
-    held_out_rows,
     span_f1_score,
     span_precision_recall_fscore_support,
 )
-from skdice.metrics.bias_tuning import tune, tune_bias
 from skdice.metrics.calibration import calibrate, log
-from skdice.metrics.counting import SpanCounter
-from skdice.metrics.held_out_rows import BinaryRows, ClassRows, SpanRows
-from skdice.metrics.objectives import BalancedAccuracy
+from skdice.metrics.decisions import held_out_rows
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, SpanRows
+from skdice.metrics.decisions.objectives import BalancedAccuracy
+from skdice.metrics.decisions.scoring import resolve_scoring
+from skdice.metrics.decisions.span_counts import SpanCounter
+from skdice.metrics.decisions.tuning import tune, tune_bias
 from skdice.metrics.schemes import SCHEMES
-from skdice.metrics.scoring import resolve_scoring
 
 TWO = np.array([0, 1])
 

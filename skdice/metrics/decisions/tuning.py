@@ -10,9 +10,9 @@ import numpy as np
 
 from skdice._warn import warn
 from skdice.exceptions import UnkeptBoundWarning
-from skdice.metrics.bounds import Bound, Promise, is_bound
-from skdice.metrics.counts import Counts
-from skdice.metrics.objectives import Objective
+from skdice.metrics.decisions.bounds import Bound, Promise, is_bound
+from skdice.metrics.decisions.counts import Counts
+from skdice.metrics.decisions.objectives import Objective
 
 _OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
 TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
@@ -84,7 +84,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     Parameters
     ----------
     rows : BinaryRows, ClassRows or SpanRows
-        Of `skdice.metrics.held_out_rows`.
+        Of `skdice.metrics.decisions.held_out_rows`.
     objective : objective or callable
     per_class : bool, default=True
         False tunes one number, tau in b = -tau log(prior).
@@ -207,7 +207,7 @@ def tune_bias(
     --------
     >>> import numpy as np
     >>> from sklearn.metrics import f1_score
-    >>> from skdice.metrics.bias_tuning import tune_bias
+    >>> from skdice.metrics.decisions.tuning import tune_bias
     >>> log_p = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
     >>> truth = np.array([0, 0, 1, 1])
     >>> bias = tune_bias(log_p, truth, lambda predicted: f1_score(truth, predicted))

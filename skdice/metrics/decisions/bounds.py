@@ -12,8 +12,8 @@ from scipy.special import gammaln
 from scipy.stats import hypergeom
 
 from skdice._checks import checked
-from skdice.metrics.counts import Counts
-from skdice.metrics.objectives import Objective, check_number
+from skdice.metrics.decisions.counts import Counts
+from skdice.metrics.decisions.objectives import Objective, check_number
 
 __all__ = ["AlertBudget", "PrecisionAtRecall", "RecallAtPrecision"]
 

@@ -1,4 +1,4 @@
-"""Held-out rows with their probabilities and truth, as `bias_tuning.tune` needs them."""
+"""Held-out rows with their probabilities and truth, as `tuning.tune` needs them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import shown
-from skdice.metrics.bias_tuning import FAR, TAUS, Score, tune_bias
-from skdice.metrics.counting import SpanCounter, running_counts
-from skdice.metrics.counts import Counts
-from skdice.metrics.objectives import Objective
+from skdice.metrics.decisions.counts import Counts
+from skdice.metrics.decisions.objectives import Objective
+from skdice.metrics.decisions.span_counts import SpanCounter, running_counts
+from skdice.metrics.decisions.tuning import FAR, TAUS, Score, tune_bias
 
 _N_STEPS = 64  # thresholds of a label, where not all are tried
 POOLING = 20  # positives with which a label's own bias counts as much as the common one

@@ -28,10 +28,10 @@ from skdice._compat import (
 )
 from skdice.estimators import hub
 from skdice.estimators.scores import outputs_of
-from skdice.metrics.bias_tuning import Rows, tune
-from skdice.metrics.bounds import is_bound
 from skdice.metrics.calibration import calibrate, log
-from skdice.metrics.scoring import LOG_LOSS
+from skdice.metrics.decisions.bounds import is_bound
+from skdice.metrics.decisions.scoring import LOG_LOSS
+from skdice.metrics.decisions.tuning import Rows, tune
 from skdice.text.inputs import check_groups, row_keys, take
 
 

@@ -22,16 +22,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_rows, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
+from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics import positive_class
-from skdice.metrics.bias_tuning import Rows
 from skdice.metrics.calibration import log, log_odds
-from skdice.metrics.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.positive import positive_before_fit, positive_of
+from skdice.metrics.decisions.scoring import resolve_scoring
+from skdice.metrics.decisions.tuning import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.metrics.positive import positive_before_fit, positive_of
-from skdice.metrics.scoring import resolve_scoring
 from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 

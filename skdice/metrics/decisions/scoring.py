@@ -15,8 +15,8 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from skdice._checks import shown
 from skdice._lock import PROCESS
-from skdice.metrics.bias_tuning import Score
-from skdice.metrics.objectives import BalancedAccuracy, Fbeta, is_objective
+from skdice.metrics.decisions.objectives import BalancedAccuracy, Fbeta, is_objective
+from skdice.metrics.decisions.tuning import Score
 
 _MICRO, _MACRO, _BALANCED = Fbeta(average="micro"), Fbeta(average="macro"), BalancedAccuracy()
 # By what is decided: one of two classes, one of more, several labels, or spans.

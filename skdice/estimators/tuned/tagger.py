@@ -14,12 +14,12 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.estimators.scores import outputs_of
+from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics.calibration import log
-from skdice.metrics.held_out_rows import SpanRows
-from skdice.metrics.scoring import resolve_scoring
+from skdice.metrics.decisions.held_out_rows import SpanRows
+from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.tasks.tagging import Tagging
 from skdice.text.inputs import object_array
 from skdice.text.posterior import SpanScales, judged

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeGuard
 import numpy as np
 
 from skdice._checks import as_numbers, check_choice, checked, shown
-from skdice.metrics.counts import Counts
+from skdice.metrics.decisions.counts import Counts
 
 __all__ = ["Cost", "Fbeta"]
 
