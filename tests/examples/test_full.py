@@ -53,7 +53,6 @@ def test_a_job_is_scored_as_it_is_and_tuned(harness, data, tiny_backbone, loss):
     assert found["job"] == job
     for how in ("plain", "tuned"):
         assert 0 <= found[how]["test"]["score"] <= 1
-    assert found["tuned"]["dev"]["score"] >= found["plain"]["dev"]["score"]
 
 
 def record(loss, seed, score, **job):
