@@ -2,7 +2,7 @@
 
     python full.py fetch --data FOLDER              # all-mpnet-base-v2, 440 MB, into FOLDER
     python full.py run --data FOLDER --minutes 12   # what a GPU does in that time, job after job
-    python full.py plan --data FOLDER               # the jobs that are missing, with seconds
+    python full.py run --data FOLDER --plan         # the jobs that are missing, with seconds
     python full.py run --data FOLDER --small        # every kind of job, two minutes on a CPU
     python full.py show                             # the tables of docs/paper.md
 
@@ -80,11 +80,12 @@ START = 20.0  # seconds until a worker has imported all and read its first data
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["run", "plan", "show", "fetch", "pack", "join"])
+    parser.add_argument("command", choices=["run", "show", "fetch", "pack", "join"])
     parser.add_argument("--data", type=Path, help="folder of the data sets and of the encoder")
     parser.add_argument("--minutes", type=float, default=12.0)
     parser.add_argument("--workers", type=int, help="fits at a time; 8 on a GPU and 1 on a CPU")
     parser.add_argument("--small", action="store_true", help="few rows, to try every kind of job")
+    parser.add_argument("--plan", action="store_true", help="print the jobs and run none")
     parser.add_argument("--records", type=Path, default=RESULTS)
     parser.add_argument("--encoder", type=Path, help="of pack and join: its folder")
     parser.add_argument("--out", type=Path, help="of pack and join: the folder of the pieces")
@@ -101,7 +102,7 @@ def main() -> None:
         parser.error(f"{args.command} needs --data: the folder of the data sets")
     elif args.command == "fetch":
         fetch(args.data)
-    elif args.command == "plan":
+    elif args.plan:
         plan(args)
     else:
         run_all(args)
