@@ -36,7 +36,6 @@ __all__ = [
     "attention_of",
     "check_feature_names",
     "check_method_params",
-    "dispatch_mode",
     "end_allocating",
     "expect_eager_steps",
     "get_sampler_tags",
@@ -49,13 +48,6 @@ __all__ = [
 def attention_of(encoder: Any) -> str | None:
     """The attention of a model of transformers, which has a public setter and no getter."""
     return getattr(getattr(encoder, "config", None), "_attn_implementation", None)
-
-
-def dispatch_mode() -> Any:
-    """The class for seeing which operations are called; torch is imported where it is needed."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    return TorchDispatchMode
 
 
 def end_allocating(device: int, pool: Any) -> None:

@@ -135,7 +135,7 @@ class Fit:
         net.history.record("skipped_updates", len(losses) - len(made))
         if self.graphs is not None and self.graphs.reason:
             net.history.record("eager", self.graphs.reason)
-            if net.verbose and progress.epoch == 0:
+            if net.verbose and (progress.epoch == 0 or "eager" not in net.history[-2]):
                 print(f"updates are not recorded as CUDA graphs: {self.graphs.reason}", flush=True)
         if self.validation_score is not None:
             with net.changing, self.embeddings.whole() if self.embeddings else nullcontext():
