@@ -1,4 +1,4 @@
-"""Does a fit survive kills, many cycles and threads?
+"""Does a fit survive kills, many cycles and threads, and does a file that is written?
 
     python faults.py                     # about 10 minutes on two cores
     python faults.py --kills 4 --cycles 20
@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -161,6 +162,60 @@ def threads(wanted: int) -> list[str]:
     return ["predict from 8 threads", str(wanted), str(lost)]
 
 
+def writers(wanted: int) -> list[str]:
+    """Files that two writers share, devices, pipes, links and modes."""
+    from skdice.datasets import write_conll
+
+    def write(path: Path, word: str) -> None:
+        write_conll(path, [[word] * 50] * 20, [["O"] * 50] * 20)
+
+    def whole(text: str, words: str) -> bool:
+        return any(text == "\n".join([f"{word}\tO\n" * 50] * 20) for word in words)
+
+    def attempt(i: int, folder: Path) -> bool:
+        file, kind = folder / "file.conll", i % 5
+        write(file, "a")
+        if kind == 0:  # eight threads, one target
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(write, [file] * 8, "abcdefgh"))
+            return whole(file.read_text(), "abcdefgh")
+        if kind == 1:  # by a link of our own, so that a fault harms nobody else
+            (folder / "null").symlink_to(os.devnull)
+            write(folder / "null", "b")
+            return (folder / "null").is_symlink() and Path(os.devnull).is_char_device()
+        if kind == 2:
+            os.mkfifo(folder / "pipe")
+            read: list[str] = []
+            reader = threading.Thread(
+                target=lambda: read.append((folder / "pipe").read_text()), daemon=True
+            )
+            reader.start()
+            write(folder / "pipe", "b")
+            reader.join(30)
+            return (folder / "pipe").is_fifo() and len(read) == 1 and whole(read[0], "b")
+        if kind == 3:
+            (folder / "link").symlink_to("file.conll")
+            write(folder / "link", "b")
+            return (folder / "link").is_symlink() and whole(file.read_text(), "b")
+        mode = random.Random(i).choice([0o600, 0o640, 0o644, 0o664, 0o755])
+        file.chmod(mode)
+        write(file, "b")
+        return file.stat().st_mode & 0o777 == mode and whole(file.read_text(), "b")
+
+    lost = 0
+    for i in range(wanted):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                kept = attempt(i, Path(folder))
+                kept &= not any(".writing-" in path.name for path in Path(folder).iterdir())
+            except OSError as error:
+                print(f"lost: {error!r}", file=sys.stderr)
+                kept = False
+            lost += not kept
+    return ["files written by threads at once, to devices, pipes, links, modes", str(wanted),
+            str(lost)]  # fmt: skip
+
+
 def hostile() -> list[str]:
     """Every hostile value at every parameter of every public callable."""
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -214,6 +269,7 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=20)
     parser.add_argument("--cycles", type=int, default=200)
     parser.add_argument("--threads", type=int, default=20)
+    parser.add_argument("--writes", type=int, default=200)
     args = parser.parse_args()
     print("| what | tried | survived | lost |\n|---|---:|---:|---:|", flush=True)
     failed = 0
@@ -222,6 +278,7 @@ def main() -> None:
         lambda: killed_searches(args.searches),
         lambda: cycles(args.cycles),
         lambda: threads(args.threads),
+        lambda: writers(args.writes),
         hostile,
         tests,
     ):
