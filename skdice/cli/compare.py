@@ -229,6 +229,7 @@ def _numbered(path: Path, number: int) -> Path:
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
     from skdice.cli import _story
+    from skdice.datasets.files import replacing
     from skdice.metrics.classification import OF_LABEL
 
     models = [model for model in comparison.rows if model.runs]
@@ -269,7 +270,6 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     except ImportError as error:
         ERR.print(f"no chart: {error}")
         return
-    partial = output / ".comparison.writing.png"
-    figure.savefig(partial, dpi=150)
-    partial.replace(output / "comparison.png")
+    with replacing(output / "comparison.png", "wb") as file:
+        figure.savefig(file, dpi=150, format="png")
     OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)

@@ -460,7 +460,6 @@ def features_of(tokens: list[str]) -> list[list[str]]:
 
 
 def _of_word(token: str) -> list[str]:
-    token = token.encode("utf-8", "replace").decode()  # of a half of a surrogate pair
     lower = token.lower()
     kinds = [("X", str.isupper), ("x", str.islower), ("d", str.isdigit)]
     shape = "".join(next((k for k, holds in kinds if holds(c)), c) for c in token)

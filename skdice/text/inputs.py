@@ -132,6 +132,7 @@ _TOKENS = "a list of tokens (for texts as strings use DiceEntityRecognizer)"
 
 def _string(value: Any, where: str, remedy: str = _CONVERT) -> str:
     if isinstance(value, str):
+        check_characters(value, where)
         return str(value)
     raise TypeError(f"{where} is {value!r}, not a string: {remedy}")
 
@@ -155,6 +156,9 @@ def as_names(name: str, values: Any) -> list[str]:
 def _strings(row: Any, where: str, read: Callable[[Any, str], Any]) -> list[Any]:
     """The values of a row; a list of plain strings is not copied."""
     if type(row) is list and all(type(value) is str and "\x00" not in value for value in row):
+        if not is_text("".join(row)):
+            for j, value in enumerate(row):
+                check_characters(value, f"{where}[{j}]")
         return row
     return [read(value, f"{where}[{j}]") for j, value in enumerate(row)]
 
@@ -205,18 +209,31 @@ def read_texts(X: Any) -> list[str]:
             f"X[0] holds {len(texts[0])} strings, and a recognizer reads one text a row: join them "
             "to one, or use DiceTokenClassifier for lists of tokens"
         )
-    for i, text in enumerate(texts):
-        check_characters(text, f"X[{i}]")
     return texts
 
 
-def check_characters(text: Any, where: str) -> None:
+def is_text(text: str) -> bool:
+    """Return True if a string holds characters alone, and no half of a surrogate pair."""
+    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
+
+
+def check_characters(text: str, where: str) -> None:
     """Refuse what no tokenizer reads."""
-    if re.search("[\ud800-\udfff]", text):
-        raise ValueError(
-            f"{where} holds half of a surrogate pair, which is no character: decode the text "
-            "anew, as by text.encode('utf-16', 'surrogatepass').decode('utf-16')"
-        )
+    if is_text(text):
+        return
+    both, half = "[\ud800-\udbff][\udc00-\udfff]", r"[\ud800-\udfff]"
+    found = re.search(f"{both}|{half}", text)
+    assert found is not None
+    if len(found[0]) == 2:
+        problem = "a surrogate pair, which is one character in two"
+        remedy = "join all by text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+    elif "\udc80" <= found[0] <= "\udcff":  # as errors="surrogateescape" leaves it
+        problem = f"the byte {ord(found[0]) - 0xDC00:#x}, which was not decoded"
+        remedy = "read the text with its own encoding, such as encoding='latin-1'"
+    else:
+        problem = "half of a surrogate pair, which is no character"
+        remedy = "replace it by text.encode('utf-8', 'replace').decode()"
+    raise ValueError(f"{where} holds {problem}, at character {found.start()}: {remedy}")
 
 
 def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X") -> int:
