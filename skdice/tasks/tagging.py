@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
-from skdice.engine.batching import UNKNOWN
+from skdice.engine.encoded import UNKNOWN
 from skdice.engine.plan import Examples, Mode
 from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
