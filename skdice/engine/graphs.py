@@ -168,7 +168,7 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
     def update(inputs: dict[str, torch.Tensor]) -> Tensors:
         group = dict(inputs)
         target, weight = group.pop("target"), group.pop("weight", None)
-        return net.make_update([([group], target, weight)], fit.draws)[:2]
+        return net.make_update([([group], target, weight)], fit.draws)
 
     def keep() -> Callable[[], None]:
         states, memory = fit.draws.states(), dict(net.criterion_.named_buffers())
