@@ -38,6 +38,7 @@ __all__ = [
     "check_method_params",
     "end_allocating",
     "expect_eager_steps",
+    "expect_skipped_steps",
     "get_sampler_tags",
     "name_estimators",
     "routing_enabled",
@@ -61,6 +62,11 @@ def end_allocating(device: int, pool: Any) -> None:
 def expect_eager_steps(optimizer: Any) -> None:
     """Let an optimiser that will be captured not warn of steps before that."""
     optimizer._warned_capturable_if_run_uncaptured = True
+
+
+def expect_skipped_steps(optimizer: Any) -> None:
+    """Let a schedule not warn where the first update is skipped."""
+    optimizer._opt_called = True
 
 
 def accepts_sample_weight(scorer: Any) -> bool:

@@ -110,16 +110,20 @@ class Checkpoints:
 
         It warns of each damaged file that it passes over, and raises if all are damaged.
         """
-        files = self._files()
-        for path in reversed(files):
-            if path.stem.endswith(_checksum(path)):
-                return torch.load(path, map_location="cpu", weights_only=True)
+        damaged = False
+        for path in reversed(self._files()):
+            try:
+                if path.stem.endswith(_checksum(path)):
+                    return torch.load(path, map_location="cpu", weights_only=True)
+            except FileNotFoundError:  # another process has written newer ones
+                return self.last()
+            damaged = True
             warn(
                 f"{path} is damaged: its checksum is another than its name says. Going on from "
                 "the checkpoint before it",
                 CheckpointWarning,
             )
-        if files:
+        if damaged:
             raise ValueError(
                 f"checkpoint_dir: every checkpoint in {self.folder} is damaged. Delete that "
                 "folder to begin anew, or give an estimator resume='never'"

@@ -171,7 +171,7 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
         if fit.layout is not None:
             group["layout"] = fit.layout
         target, weight = group.pop("target"), group.pop("weight", None)
-        return net.make_update([([group], target, weight)], fit.draws)[:2]
+        return net.make_update([([group], target, weight)], fit.draws)
 
     def keep() -> Callable[[], None]:
         states, memory = fit.draws.states(), dict(net.criterion_.named_buffers())

@@ -152,7 +152,9 @@ class Recurring(Layout):
 class RowsOfOne(Recurring, Padded):
     """Each window in a row of its own, with the usual mask: right for every architecture."""
 
-    def place(  # type: ignore[override]self, windows: Sequence[Window]) -> tuple[dict[str, Any], np.ndarray]:
+    def place(  # type: ignore[override]
+        self, windows: Sequence[Window]
+    ) -> tuple[dict[str, Any], np.ndarray]:
         """Inputs of shape (n_rows, length), and where each window starts when they are flat."""
         return Padded.place(self, windows, (self.at_least("rows", len(windows)), self.length))
 
