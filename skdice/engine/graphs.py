@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from skdice._compat import dispatch_mode, end_allocating, expect_eager_steps
+from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
 from skdice.engine.batching import Batch
 from skdice.engine.devices import to_device
@@ -90,11 +90,7 @@ class Graphs:
             if shape.replay is not None:
                 return tuple(values.clone() for values in shape.replay())
             shape.runs += 1
-            with Waits() if shape.runs == 1 else nullcontext() as waits:
-                found = self._run_eagerly(shape)
-            if waits is not None and waits.seen and self.reason is None:
-                self.reason = f"{waits.seen} waits for the GPU"
-            return found
+            return self._run_eagerly(shape)
 
     def _shape(self, given: Mapping[str, torch.Tensor]) -> Shape | None:
         key = tuple((name, values.shape, values.dtype) for name, values in given.items())
@@ -163,34 +159,6 @@ def record(
     return replay
 
 
-class Waits(dispatch_mode()):  # type: ignore[misc]
-    """Notes the first operation that no graph can hold: one that reads a value, or copies it."""
-
-    READS = (
-        *("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "argwhere"),
-        *("_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave"),
-    )
-    seen: str | None = None
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        found = function(*args, **(kwargs or {}))
-        name = function.overloadpacket.__name__
-        by_mask = name.startswith("index") and any(
-            place is not None and place.dtype in (torch.bool, torch.uint8)
-            for places in args[1:2]
-            if isinstance(places, (list, tuple))
-            for place in places
-        )
-        given = [value for value in args if isinstance(value, torch.Tensor)]
-        copied = name in ("_to_copy", "copy_") and isinstance(found, torch.Tensor)
-        moved = copied and any(value.device.type != found.device.type for value in given)
-        if name in self.READS or by_mask or moved:
-            self.seen = self.seen or name
-        return found
-
-
 # ---- updates
 
 
@@ -200,7 +168,7 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
     def update(inputs: dict[str, torch.Tensor]) -> Tensors:
         group = dict(inputs)
         target, weight = group.pop("target"), group.pop("weight", None)
-        return net.make_update([([group], target, weight)], fit.draws)[:2]
+        return net.make_update([([group], target, weight)], fit.draws)
 
     def keep() -> Callable[[], None]:
         states, memory = fit.draws.states(), dict(net.criterion_.named_buffers())
@@ -221,7 +189,10 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
 
 
 def why_eager(net: Any, fit: Any) -> str | None:
-    """Why the updates of a fit cannot be recorded; None if nothing is known to prevent it."""
+    """Why the updates of a fit are not recorded; None if they are, until a recording is refused.
+
+    Here is what a recording would get wrong without an error. What it refuses, it says itself.
+    """
     callbacks = [callback for _, callback in net.callbacks_]
     unpadded = hasattr(net.module_, "encoder") and not isinstance(fit.layout, Rows)
     reasons = {

@@ -17,6 +17,7 @@ from skorch.callbacks import EpochTimer
 from skorch.history import History
 from torch import nn
 
+from skdice._compat import expect_skipped_steps
 from skdice._lock import PROCESS
 from skdice.engine import devices, ranks
 from skdice.engine.accumulation import accumulate
@@ -43,7 +44,7 @@ from skdice.engine.fit import Fit
 from skdice.engine.graphs import Graphs, flat
 from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.packing import first_position_id
-from skdice.engine.progress import finite_if_all_are, set_buffer
+from skdice.engine.progress import finite_if_all_are, put_back, set_buffer
 from skdice.engine.rows import (
     Rows,
     find_style,
@@ -169,7 +170,7 @@ class FineTuningNet(NeuralNet):
 
     def go_back(self, weights: dict[str, torch.Tensor]) -> None:
         """Take back what a `twin` has trained; the optimiser starts anew."""
-        self.module_.load_state_dict(weights, strict=False)
+        put_back(self.module_, weights)
         self.optimizer_.state.clear()
 
     # ---- optimiser, schedule, precision
@@ -236,6 +237,7 @@ class FineTuningNet(NeuralNet):
         self.n_steps_ = n_steps
         factor = schedule_factor(schedule, n_steps, warmup)
         self.schedule_ = torch.optim.lr_scheduler.LambdaLR(self.optimizer_, factor)
+        expect_skipped_steps(self.optimizer_)
 
     # ---- training
 
@@ -314,15 +316,13 @@ class FineTuningNet(NeuralNet):
         draws = FitRandomState(self.shuffle_seed, self.device) if fit is None else fit.draws
         graphs = None if fit is None else fit.graphs
         given = None if graphs is None or graphs.reason else flat(batch)
-        bad: Any = None
         lent = partial(draws.used, torch_draws=self.module_.torch_draws(packed))
         if graphs is None or given is None:
-            loss, logits, bad = self.make_update(batch, draws, lent)
+            loss, logits = self.make_update(batch, draws, lent)
         else:
             with lent():
                 loss, logits = graphs(given)
-        if bad is not True or self.scaler_.is_enabled():
-            self.schedule_.step()
+        self.schedule_.step()  # also where an update is skipped: a GPU does not wait to know
         return {"loss": loss, "y_pred": logits}
 
     def make_update(
@@ -330,7 +330,7 @@ class FineTuningNet(NeuralNet):
         batch: list[Batch],
         draws: FitRandomState,
         lent: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | bool]:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Loss, gradients and a step of the optimiser, on a GPU without waiting for it.
 
         The block of `lent`, in which `draws` are torch's, ends before callbacks are called: they
@@ -339,8 +339,7 @@ class FineTuningNet(NeuralNet):
         Returns
         -------
         loss, logits : Tensor
-        bad : bool, or Tensor of shape () off the CPU
-            Whether the update was skipped.
+            The loss is NaN if the update was skipped.
         """
         for parameter in self._parameters():
             parameter.grad = None
@@ -363,7 +362,7 @@ class FineTuningNet(NeuralNet):
             for name, before in memory.items():  # in place, for graphs find it there
                 before.copy_(before.where(skipped, self.criterion_.get_buffer(name)))
                 set_buffer(self.criterion_, name, before)
-        return loss, logits.detach(), bad
+        return loss, logits.detach()
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimizer_.param_groups for p in group["params"]]

@@ -166,8 +166,10 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._check_params()
         self._check_fits(self.encoder_, self.tokenizer_)
         check_feature_names(self, X, reset=False)
-        texts = as_texts(X)
+        texts = as_texts(X, may_be_empty=True)
         width = check_width(texts, self.n_features_in_, self)
+        if not texts:
+            return np.empty((0, self._n_features_out), dtype=np.float32)
         if width == 1 or self.pairs == "joint":
             return self._vectors(texts)
         n = len(texts)

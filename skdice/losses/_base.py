@@ -48,7 +48,8 @@ class Loss(ParametrizedModule):
 
     A subclass is a dataclass of its parameters, with a `kernel` that computes the loss of
     `LossInputs` and takes these parameters as keywords. A subclass that defines a `name` can be
-    given by it, as in ``loss="dice"``.
+    given by it, as in ``loss="dice"``. One in which an example of weight 0 changes nothing sets
+    ``heeds_weights = True``, so that a GPU can train with it in batches of one shape.
 
     Examples
     --------
@@ -69,6 +70,9 @@ class Loss(ParametrizedModule):
     needed_buffers: ClassVar[tuple[str, ...]] = ()
     # Whether question answering takes it as a softmax over the positions of a window.
     normalizes_over_positions: ClassVar[bool] = False
+    # Whether an example of weight 0 changes nothing. Losses of that kind are padded to shapes that
+    # recur on a GPU. A class with a `kernel` or `forward` of its own says so itself.
+    heeds_weights: ClassVar[bool] = False
     # Whether the background class does not count, so that the loss must know which one it is.
     excludes_background: ClassVar[bool] = False
 
@@ -83,6 +87,9 @@ class Loss(ParametrizedModule):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if ("kernel" in own or "forward" in own) and "heeds_weights" not in own:
+            cls.heeds_weights = False  # whatever the class above it says of its own
         if "name" in cls.__dict__:
             _register(cls)
 

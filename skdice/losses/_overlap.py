@@ -135,6 +135,7 @@ class OverlapLoss(Loss):
         "surrogate": ("none", "log"),
     }
     excludes_background = True
+    heeds_weights = True
     literal_params: ClassVar[dict[str, Any]] = {
         "average": "samples",
         "smooth": 1.0,

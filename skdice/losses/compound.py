@@ -57,6 +57,7 @@ class CompoundLoss(Loss):
     """
 
     name = "ce_dice"
+    heeds_weights = True
     reductions = ("mean",)
     searched = {"weight": Range(0.0, 1.0)}
     bounds = {"weight": (0, 1)}

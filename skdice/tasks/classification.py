@@ -55,7 +55,7 @@ class Classification(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return texts or pairs."""
-        return as_texts(X)
+        return as_texts(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""

@@ -57,7 +57,7 @@ class MRC(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return sentences as lists of tokens."""
-        return as_sentences(X)
+        return as_sentences(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return sentences and their spans."""

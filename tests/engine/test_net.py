@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import signal
 import warnings
 from itertools import product
 
@@ -471,6 +472,28 @@ def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbon
     two = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=9, random_state=0)
     two.fit(X, y)
     assert two.n_iter_ == 9
+
+
+@pytest.mark.parametrize("patience", [None, 1, 9])
+def test_an_interrupt_at_the_end_of_an_epoch_is_one(tiny_backbone, sentences, patience):
+    class Interrupt(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            if len(net.history) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    callbacks = [Interrupt()]
+    if patience is not None:  # which ends a fit by the same error
+        callbacks.append(EarlyStopping(monitor="lr", lower_is_better=False, patience=patience))
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=5, warmup=0.0, callbacks=callbacks, random_state=0
+    )
+    if patience == 1:
+        tagger.fit(*sentences)
+        assert tagger.n_iter_ == 2
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            tagger.fit(*sentences)
+        assert tagger.n_iter_ == 3
 
 
 def test_an_epoch_of_partial_fit_has_the_rate_of_now(tiny_backbone, sentences):
