@@ -364,8 +364,6 @@ def test_a_skipped_update_steps_the_schedule(numbers, first):
             skipped = len(calls) == (1 if first else 6)
             return super().forward(*args, **kwargs) * (torch.nan if skipped else 1)
 
-        forward_unchecked = forward
-
     tells = Tells(before=lambda net, batch: rates.append(net.optimizer_.param_groups[0]["lr"]))
     model = classifier(loss=Spoiled(), warmup=0.0, lr=1.0, checkpoint_every="60s")
     model.set_params(callbacks=[tells]).fit(*numbers)

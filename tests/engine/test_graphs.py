@@ -332,6 +332,8 @@ SPOIL = torch.ones(())  # by which `Spoiled` is multiplied
 class Spoiled(DiceLoss):
     """A loss that is infinite in some updates."""
 
+    heeds_weights = True
+
     def forward(self, *args, **kwargs):
         return super().forward(*args, **kwargs) * SPOIL
 
