@@ -420,10 +420,9 @@ class FineTuningNet(NeuralNet):
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
     ) -> torch.Tensor:
         """Return the loss of a batch whose logits are known."""
-        # Targets and weights were checked with the data, before the first step.
-        loss = getattr(self.criterion_, "forward_unchecked", None) or self.criterion_
         target, weight = (to_device(values, self.device) for values in (target, weight))
-        return loss(logits, target, sample_weight=weight)
+        loss: torch.Tensor = self.criterion_(logits, target, sample_weight=weight)
+        return loss
 
     # ---- prediction
 

@@ -334,8 +334,10 @@ SPOIL = torch.ones(())  # by which `Spoiled` is multiplied
 class Spoiled(DiceLoss):
     """A loss that is infinite in some updates."""
 
-    def forward_unchecked(self, *args, **kwargs):
-        return super().forward_unchecked(*args, **kwargs) * SPOIL
+    heeds_weights = True
+
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs) * SPOIL
 
 
 def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone):

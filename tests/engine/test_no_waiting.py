@@ -177,9 +177,8 @@ def loss_without_values(loss, n_logits, target, weighted):
     rows = (len(target),) if n_logits == 1 else (len(target), n_logits)
     logits = torch.empty(rows, device="meta", requires_grad=True)
     weight = torch.empty(len(target), device="meta") if weighted else None
-    call = loss.forward_unchecked if isinstance(loss, Loss) else loss
     with on_cuda(), NothingFromTheCPU(), NoConstants(), InOneOrder():
-        value = call(logits, without_values(target, "meta"), sample_weight=weight)
+        value = loss(logits, without_values(target, "meta"), sample_weight=weight)
         value.backward()
     assert value.is_meta
     assert logits.grad is not None
