@@ -12,7 +12,7 @@ from torch import nn
 
 from skdice.engine.module import EncoderModule
 from skdice.engine.plan import Examples, Mode
-from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
+from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
@@ -50,7 +50,6 @@ class MRC(Task):
     unit = "tokens"
     judged = "spans"
     has_classes = False
-    padder = SpanPadder
     rows_are = "blocks"
 
     # ---- rows
