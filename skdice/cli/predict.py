@@ -120,7 +120,8 @@ def _write_rows(
     done = 0
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
         if how == "squad":  # one object, from id to answer
-            rows = list(rows)
+            if not (rows := list(rows)):
+                raise ValueError("the input is empty: give at least one example")
             found = estimator.predict([x for x, _ in rows])
             answers = dict(zip([name for _, name in rows], found, strict=True))
             file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")

@@ -13,11 +13,12 @@ import torch
 from skorch.callbacks import EarlyStopping
 
 from skdice.engine import devices, ranks
+from skdice.engine.ahead import ahead
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import Batch, ahead, weightless
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import FitRandomState
 from skdice.engine.graphs import graphs_of_updates, rates_on_device
+from skdice.engine.layouts import Batch, weightless
 from skdice.engine.progress import (
     Progress,
     check_skipped,

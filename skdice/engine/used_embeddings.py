@@ -92,7 +92,7 @@ def train_used_embeddings(net: Any, dataset: Any) -> UsedEmbeddings | None:
     if layer is None or not on_cpu or not plain or net.keep_optimizer:
         return None
     ids = np.unique(dataset.windows.columns["input_ids"].values)
-    used = np.union1d(ids, [net.padder.pad_id])
+    used = np.union1d(ids, [net.padding.token])
     if len(used) >= 0.75 * len(layer.weight):
         return None
     embeddings = UsedEmbeddings(layer, used)

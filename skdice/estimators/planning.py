@@ -12,9 +12,10 @@ from sklearn.base import clone
 from skdice import backbones
 from skdice._checks import naming
 from skdice.engine import adapters, ranks
-from skdice.engine.batching import EncodedDataset
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.features import run_encoder
+from skdice.engine.layouts import Padding
 from skdice.engine.module import (
     EncoderModule,
     TaskModel,
@@ -169,7 +170,7 @@ def frozen_vectors(
     device = resolve_device(model.device)
     return run_encoder(
         model.module_.encoder,
-        model.task.padder.of(model.tokenizer_),
+        Padding.of(model.tokenizer_),
         windows,
         pooling=pooling,
         batch_size=max(model.batch_size, 64),

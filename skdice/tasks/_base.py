@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from skdice.backbones import class_with_head, load_config
-from skdice.engine.batching import EncodedDataset, Padder
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.module import EncoderModule, EncoderWithHead
 from skdice.engine.plan import Examples, Mode
 from skdice.text.encoding import Windows
@@ -54,7 +54,6 @@ class Task(ABC):
     is_default: ClassVar[bool] = True  # for a model of transformers with this head
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
-    padder: ClassVar[type[Padder]] = Padder
 
     def __str__(self) -> str:
         return self.name

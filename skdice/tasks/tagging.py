@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
-from skdice.engine.batching import UNKNOWN
+from skdice.engine.encoded import UNKNOWN
 from skdice.engine.plan import Examples, Mode
 from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
@@ -70,7 +70,7 @@ class Tagging(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return sentences as lists of tokens."""
-        return as_sentences(X)
+        return as_sentences(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return sentences and their tags."""

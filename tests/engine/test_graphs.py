@@ -28,14 +28,16 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice._compat import attention_of
-from skdice.engine import graphs, rows
+from skdice.engine import graphs
 from skdice.engine.attention import settle_attention
 from skdice.engine.graphs import EAGER_RUNS, Graphs
-from skdice.engine.rows import Rows
+from skdice.engine.layouts import rows
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.rows import Rows
 from skdice.losses import LOSSES, DiceLoss, Loss, resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
+from tests.engine.test_grouped import TASKS, fitted_with_data
 from tests.engine.test_no_waiting import OPTIONS, Looks
-from tests.engine.test_packing import TASKS, fitted_with_data
 from tests.fits import Tells, killed_at, numbers_of
 from tests.test_gpu import assert_same
 
@@ -152,9 +154,9 @@ class Kernel(Loss):
 
 
 REASONS = {
-    "gradient_accumulation": {"gradient_accumulation": 2, "batch_size": 2},
+    "several micro-batches": {"gradient_accumulation": 2, "batch_size": 2},
     "gradient_checkpointing": {"gradient_checkpointing": True},
-    "counts what is padded": {"loss": Looks()},
+    "heeds_weights": {"loss": Looks()},
     "callback": {"callbacks": [Hears()]},
     "optimizer": {"net_params": {"optimizer": torch.optim.NAdam}},
 }
@@ -264,7 +266,7 @@ def test_a_loss_of_the_user_counts_no_padding(loss, gpu, tiny_backbone):
     layout = net.layout(dataset)
     assert isinstance(layout, Rows) is (loss is Heeds)
     found = []
-    for how in (layout, None):
+    for how in (layout, Padded(padding=net.padding, unit=10**9)):
         ((inputs, target, weight),) = net.batches(dataset, np.arange(len(dataset)), how)
         found.append(net.loss_of(net.logits_of(inputs), target, weight).item())
     assert found[0] == pytest.approx(found[1], rel=1e-4)
@@ -332,8 +334,10 @@ SPOIL = torch.ones(())  # by which `Spoiled` is multiplied
 class Spoiled(DiceLoss):
     """A loss that is infinite in some updates."""
 
-    def forward_unchecked(self, *args, **kwargs):
-        return super().forward_unchecked(*args, **kwargs) * SPOIL
+    heeds_weights = True
+
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs) * SPOIL
 
 
 def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone):
@@ -437,7 +441,7 @@ def test_a_model_that_is_dropped_frees_its_memory_at_once(tiny_backbone, gpu):
         gc.enable()
 
 
-@pytest.mark.parametrize("task", ["tagger", "labels", "three classes"])
+@pytest.mark.parametrize("task", [task for task in MANY if task != "numbers"])
 def test_the_last_batch_of_an_epoch_has_the_shape_of_the_others(task, tiny_backbone, gpu):
     fitted(task, tiny_backbone, batch_size=3)  # five rows: three and two
     assert len(gpu) == 1

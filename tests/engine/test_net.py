@@ -35,10 +35,12 @@ from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice._compat import attention_of
 from skdice.backbones import load_encoder
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import length_batches, length_chunks
 from skdice.engine.devices import autocast_dtype
 from skdice.engine.fit import Fit
-from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
+from skdice.engine.layouts import pool
+from skdice.engine.layouts.lengths import length_batches, length_chunks
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.estimators.planning import encode
 from skdice.losses import TverskyLoss
@@ -95,11 +97,13 @@ def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
     assert sorted(t for batch in epochs[0] for t in batch) == sorted(dataset.lengths)
     assert sum(len(set(map(int, batch))) > 1 for batch in epochs[0]) == 4
     net.batch_size = len(dataset)
-    ((inputs, target, _),) = net.batches(dataset, np.arange(16), None)
+    layout = net.layout(dataset)
+    assert type(layout) is Padded
+    ((inputs, target, _),) = net.batches(dataset, np.arange(16), layout)
     assert len(inputs) == 1
     order = np.argsort(dataset.lengths, kind="stable")
-    whole, expected, _ = net.padder([dataset[int(i)] for i in order])
-    parts = [net.padder([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
+    whole, expected, _ = layout.lay([dataset[int(i)] for i in order])
+    parts = [layout.lay([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
     torch.testing.assert_close(net.logits_of(parts), net.logits_of([whole]), atol=1e-5, rtol=1e-5)
     assert torch.equal(target, expected)
 
