@@ -83,7 +83,8 @@ def plan_fit(
         data, held = hold_out(model, data, held, seed)
         draws = _draw_epochs(model, task.sampled(model, data), seed, mode)
     task.prepare_training(model, data, held, mode)
-    model.__dict__.pop("span_scales_", None)  # they are of other weights
+    for name in ("span_scales_", "tuned_for_"):  # they are of other weights
+        model.__dict__.pop(name, None)
 
     if mode == "fresh":
         build(model, seed)
