@@ -212,8 +212,8 @@ def temporary_for(
     """
     start = f"{beside(target)}.writing-"
     for left in target.parent.glob(f"{glob.escape(start)}*"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
-            if lock_descriptor(file.fileno(), blocking=False):
+        with contextlib.suppress(OSError), left.open("rb") as other:
+            if lock_descriptor(other.fileno(), blocking=False):
                 left.unlink()
     encoding = None if "b" in mode else "utf-8"
     permissions = 0o666 if before is None else stat.S_IMODE(before.st_mode)
