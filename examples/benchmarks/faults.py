@@ -41,9 +41,9 @@ print(digest(tagger.fit(X, y).net_.module_.state_dict()), flush=True)
 """
 
 
-def child(*args: str) -> subprocess.Popen[str]:
+def child(*args: str, code: str = CHILD) -> subprocess.Popen[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    command = [sys.executable, "-W", "ignore", "-c", CHILD, *args]
+    command = [sys.executable, "-W", "ignore", "-c", code, *args]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
     )
@@ -73,6 +73,52 @@ def kills(wanted: int) -> list[str]:
                 fits, lost = fits + 1, lost + (found != expected)
                 break
     return [f"SIGKILL at a random moment ({fits} fits of {seconds:.0f} s)", str(done), str(lost)]
+
+
+SEARCH = """
+import sys, time
+from optuna.distributions import FloatDistribution
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from skdice.model_selection import LossSearchCV
+
+class Slow(LogisticRegression):
+    def fit(self, X, y):
+        time.sleep(0.1)
+        return super().fit(X, y)
+
+print("begun", flush=True)
+X, y = make_classification(60, weights=[0.8], random_state=0)
+space = {"C": FloatDistribution(1e-3, 10.0, log=True)}
+search = LossSearchCV(
+    Slow(), space, n_trials=30, cv=2, storage=sys.argv[1], study_name="s", random_state=0
+)
+search.fit(X, y)
+print(search.best_params_, sorted(p["C"] for p in search.cv_results_["params"]), flush=True)
+"""
+
+
+def killed_searches(wanted: int) -> list[str]:
+    """Searches that are killed and started again at once try the settings of one that was not."""
+    draw, done, fits, lost = random.Random(0), 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        whole = child(f"{folder}/whole.db", code=SEARCH)
+        whole.stdout.readline()
+        started = time.perf_counter()
+        expected = whole.communicate()[0]
+        seconds = time.perf_counter() - started
+        while done < wanted:
+            fits += 1
+            for _ in range(min(2, wanted - done)):  # a trial is tried again three times at most
+                process = child(f"{folder}/{fits}.db", code=SEARCH)
+                process.stdout.readline()
+                time.sleep(draw.uniform(0, seconds))
+                done += process.poll() is None
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+            found = child(f"{folder}/{fits}.db", code=SEARCH).communicate()[0]
+            lost += found.removeprefix("begun\n") != expected
+    return [f"SIGKILL in a search ({fits} searches of {seconds:.0f} s)", str(done), str(lost)]
 
 
 def cycles(wanted: int) -> list[str]:
@@ -220,6 +266,7 @@ def tests() -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--searches", type=int, default=20)
     parser.add_argument("--cycles", type=int, default=200)
     parser.add_argument("--threads", type=int, default=20)
     parser.add_argument("--writes", type=int, default=200)
@@ -228,6 +275,7 @@ def main() -> None:
     failed = 0
     for run in (
         lambda: kills(args.kills),
+        lambda: killed_searches(args.searches),
         lambda: cycles(args.cycles),
         lambda: threads(args.threads),
         lambda: writers(args.writes),

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import BLOCK, empty_table
-from skdice.engine.features import vectors_of_rows
+from skdice.engine.vectors import vectors_of_rows
 from skdice.estimators._parameters import documented
 from skdice.estimators.planning import frozen_vectors, unfitted_copy
 from skdice.estimators.scores import ClassScores, decision_scores
@@ -206,7 +206,8 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         for _, windows in self._windows_with_logits(self._known_texts(X)):
             rows += self.task.decisive_windows(self, windows, bias, temperature)
         if self.multilabel_:
-            return np.stack([object_array(row) for row in rows])
+            flat = object_array([window for row in rows for window in row])
+            return flat.reshape(len(rows), len(self.classes_))
         return object_array([row[0] for row in rows])
 
     def _known_texts(self, X: Any) -> list[Any]:
@@ -218,4 +219,5 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     def _logits(self, X: Any) -> np.ndarray:
         """Logits of shape (n, n_classes)."""
         blocks = self._row_outputs(self._known_texts(X))
-        return np.concatenate([np.stack(logits) for _, logits in blocks])
+        none = np.empty((0, len(self.classes_)))  # there may be no text
+        return np.concatenate([none, *(np.stack(logits) for _, logits in blocks)])

@@ -19,8 +19,10 @@ from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
+from skdice.engine.ahead import ahead
 from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
-from skdice.engine.batching import EncodedDataset, ahead
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.layouts import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -171,7 +173,7 @@ class TransformerEstimator(NetEstimator):
         settings = self._net_settings(
             criterion,
             seed,
-            padder=self.task.padder.of(self.tokenizer_),
+            padding=Padding.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
             precision=self.precision,

@@ -55,7 +55,7 @@ class Entities(Tagging):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return texts."""
-        return read_texts(X)
+        return read_texts(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts and their entities; a label of None is a region without annotation."""

@@ -51,7 +51,7 @@ class MultiSpanReading(Tagging):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return pairs of question and context."""
-        return as_questions(X)
+        return as_questions(X, may_be_empty=True)
 
     def passages(self, inputs: list[Any]) -> list[Any]:
         """Return the contexts."""

@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
-from skdice.engine.batching import UNKNOWN
+from skdice.engine.encoded import UNKNOWN
 from skdice.engine.plan import Examples, Mode
 from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
@@ -70,7 +70,7 @@ class Tagging(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return sentences as lists of tokens."""
-        return as_sentences(X)
+        return as_sentences(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return sentences and their tags."""
@@ -254,6 +254,19 @@ class Tagging(Task):
             true, list(predicted), average="micro", scheme=model.scheme_
         )
         return dict(zip(("precision", "recall", "f1"), values, strict=True))
+
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean cost of a row by its false, missed and right spans."""
+        if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
+            return {}
+        (_, alarm), (missed, hit) = model.tuned_for_["cost"]
+        rows = [*zip(*self.paired_spans(model, inputs, true, predicted), strict=True)]
+        hits = [len({*right} & {*found}) for right, found in rows]
+        costs = [
+            alarm * (len(found) - n) + missed * (len(right) - n) + hit * n
+            for (right, found), n in zip(rows, hits, strict=True)
+        ]
+        return {"cost": float(np.mean(costs))}
 
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
