@@ -22,8 +22,8 @@ import numpy as np
 from decisions import Part, parts_of
 
 from skdice.metrics import PrecisionAtRecall, RecallAtPrecision
-from skdice.metrics.bias_tuning import tune
-from skdice.metrics.held_out_rows import BinaryRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows
+from skdice.metrics.decisions.tuning import tune
 
 HERE = Path(__file__).parent
 BOUNDS = {"precision": RecallAtPrecision, "recall": PrecisionAtRecall}
@@ -72,7 +72,7 @@ def tried(given: tuple[Path, Path, int]) -> list[dict[str, Any]]:
             for _ in range(n_splits):
                 chosen, others = split(random, rows.n_rows, kind)
                 try:
-                    bias = tune(rows.take(np.unique(chosen)), bound(SHARE)).bias
+                    bias = tune(rows.take(np.unique(chosen)), bound(SHARE, strict=True)).bias
                 except ValueError:
                     continue  # out of reach, and named so
                 new = rows.take(others)

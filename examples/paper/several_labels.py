@@ -20,7 +20,7 @@ from sklearn.metrics import f1_score
 from sklearn.preprocessing import StandardScaler
 
 from skdice import BiasTunedClassifier, DiceClassifier, TransformerFeatures
-from skdice.metrics import held_out_rows
+from skdice.metrics.decisions import held_out_rows
 
 HERE = Path(__file__).parent
 N_LABELS, FREQUENCIES = 12, np.geomspace(0.01, 0.03, 12)

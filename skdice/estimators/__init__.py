@@ -1,8 +1,6 @@
 """scikit-learn estimators, one file for each task."""
 
 from skdice.estimators.baselines import CRFTagger, TfidfClassifier
-from skdice.estimators.bias import BiasTunedClassifier
-from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.entities import DiceEntityRecognizer
 from skdice.estimators.features import TransformerFeatures
@@ -11,6 +9,8 @@ from skdice.estimators.multi_span_qa import DiceMultiSpanAnswerer
 from skdice.estimators.question_answering import DiceQuestionAnswerer
 from skdice.estimators.sequence import DiceSequenceClassifier
 from skdice.estimators.token import DiceTokenClassifier
+from skdice.estimators.tuned.classifier import BiasTunedClassifier
+from skdice.estimators.tuned.tagger import BiasTunedTagger
 
 __all__ = [
     "BiasTunedClassifier",

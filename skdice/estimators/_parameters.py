@@ -62,8 +62,8 @@ gradient_checkpointing : bool
     Keep only each layer's input for the backward pass: half the memory for long texts.
 precision : {"auto", "fp32", "fp16", "bf16"}
     Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
-    On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-    layer and the loss are always fp32. On a fitted estimator it acts at once, as do
+    On a CPU it trains in bf16 if the processor has AMX or AVX512-BF16, and predicts in fp32.
+    The last layer and the loss are always fp32. On a fitted estimator it acts at once, as do
     `device`, `batch_size` and `max_length`.
 device : str
     ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.

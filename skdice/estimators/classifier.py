@@ -18,10 +18,10 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
-from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.dropout import FastDropout
-from skdice.engine.net import Batch, FineTuningNet
+from skdice.engine.layouts import Batch, Padding
+from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators._parameters import documented
@@ -48,6 +48,9 @@ class NumericDataset:
 
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
+
+    def layout(self, dataset: Any) -> None:
+        """There is none: all rows are equally long."""
 
     def batches(self, dataset: Any, rows: np.ndarray, layout: Any = None) -> list[Batch]:
         """All rows of an update at once, in the order of the data."""
@@ -76,7 +79,7 @@ class Head(nn.Module):
         self.body = body
         self.of_user = of_user
 
-    def torch_draws(self, packed: bool) -> bool:
+    def torch_draws(self, own_attention: bool) -> bool:
         """Return True if training may draw in other ways than by `FastDropout`."""
         return self.of_user
 
@@ -317,7 +320,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     def _make_net(self, criterion: Any, seed: int) -> NumericNet:
         settings = self._net_settings(
-            criterion, seed, padder=Padder(0), precision="fp32", max_grad_norm=None
+            criterion, seed, padding=Padding(0), precision="fp32", max_grad_norm=None
         )
         # From here on only the net holds the module.
         return NumericNet(self.__dict__.pop("module_"), **settings)

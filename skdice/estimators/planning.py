@@ -12,9 +12,10 @@ from sklearn.base import clone
 from skdice import backbones
 from skdice._checks import naming
 from skdice.engine import adapters, ranks
-from skdice.engine.batching import EncodedDataset
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.features import run_encoder
+from skdice.engine.layouts import Padding
 from skdice.engine.module import (
     EncoderModule,
     TaskModel,
@@ -82,7 +83,8 @@ def plan_fit(
         data, held = hold_out(model, data, held, seed)
         draws = _draw_epochs(model, task.sampled(model, data), seed, mode)
     task.prepare_training(model, data, held, mode)
-    model.__dict__.pop("span_scales_", None)  # they are of other weights
+    for name in ("span_scales_", "tuned_for_"):  # they are of other weights
+        model.__dict__.pop(name, None)
 
     if mode == "fresh":
         build(model, seed)
@@ -169,7 +171,7 @@ def frozen_vectors(
     device = resolve_device(model.device)
     return run_encoder(
         model.module_.encoder,
-        model.task.padder.of(model.tokenizer_),
+        Padding.of(model.tokenizer_),
         windows,
         pooling=pooling,
         batch_size=max(model.batch_size, 64),

@@ -11,7 +11,7 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.backbones import load_config
 from skdice.engine import ranks
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.plan import FitPlan
 from skdice.engine.recipe import choose_epochs, choose_rate, is_adam
 from skdice.exceptions import FewRowsWarning

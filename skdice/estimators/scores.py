@@ -61,7 +61,8 @@ class ClassScores:
         dict
             ``precision``, ``recall``, ``f1`` and ``accuracy``, each from 0 to 1. In a multi-label
             problem accuracy is the share of rows whose labels are all right, and there are
-            ``f1_macro`` and, for each label, ``f1 of <label>``.
+            ``f1_macro`` and, for each label, ``f1 of <label>``. If the decision was tuned for a
+            cost, there is the ``cost`` of a row.
 
         Raises
         ------
@@ -75,8 +76,9 @@ class ClassScores:
             check_is_fitted(self)
         labels = known_labels(y, self.classes_, getattr(self, "multilabel_", False))
         check_consistent_length(X, labels)
-        weights = check_weights(sample_weight, len(labels))
-        return class_scores(labels, self.predict(X), self.classes_, positive_index(self), weights)
+        weights, found = check_weights(sample_weight, len(labels)), self.predict(X)
+        scores = class_scores(labels, found, self.classes_, positive_index(self), weights)
+        return {**scores, **self.task.cost(self, X, labels, found)}
 
     def predict_labels(self, X: Any) -> np.ndarray:
         """Predictions by name.

@@ -217,7 +217,8 @@ class DiceTokenClassifier(TransformerEstimator):
         """
         self._check_fitted()
         rows, true = self.task.read(self, X, y)
-        return self.task.rate(self, true, self._predict(rows))
+        found = self._predict(rows)
+        return {**self.task.rate(self, true, found), **self.task.cost(self, rows, true, found)}
 
     def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import checked, position, same_length
-from skdice.estimators.decision import Decision
+from skdice.estimators.tuned.decision import Decision
 from skdice.inspection.axes import draw_scores, label_of
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.held_out_rows import ClassRows, SpanRows
+from skdice.metrics.decisions.held_out_rows import ClassRows, SpanRows
 
 
 @checked

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import as_numbers, checked, position, same_length
-from skdice.estimators.decision import Decision
+from skdice.estimators.tuned.decision import Decision
 from skdice.inspection.axes import given_axes, label_of, pyplot
-from skdice.metrics.bounds import is_bound
-from skdice.metrics.held_out_rows import ClassRows, SpanRows
-from skdice.metrics.objectives import is_objective
-from skdice.metrics.scoring import LOG_LOSS, resolve_scoring
+from skdice.metrics.decisions.bounds import is_bound
+from skdice.metrics.decisions.held_out_rows import ClassRows, SpanRows
+from skdice.metrics.decisions.objectives import is_objective
+from skdice.metrics.decisions.scoring import LOG_LOSS, resolve_scoring
 
 
 @checked

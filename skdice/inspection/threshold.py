@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has, same_length
 from skdice.inspection.axes import draw_scores
+from skdice.metrics.decisions.positive import positive_class
 from skdice.metrics.labels import known_labels
-from skdice.metrics.positive import positive_class
 
 
 class ThresholdDisplay:

@@ -22,6 +22,7 @@ from skdice.losses.sigmoid_f1 import SigmoidF1Loss as SigmoidF1Loss
 from skdice.losses.asymmetric import AsymmetricLoss as AsymmetricLoss
 from skdice.losses.mom import MoMLoss as MoMLoss
 from skdice.losses.functional import *
+from skdice.losses import functional
 
 from skdice.losses._base import LOSSES as LOSSES
 from skdice.losses._base import Loss as Loss
@@ -40,3 +41,10 @@ globals().update({cls.__name__: cls for cls in LOSSES.values()})
 LOSS_NAMES: tuple[str, ...] = tuple(LOSSES)
 # The rows of a comparison by default: the paper's six losses and `ce_dice`.
 COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
+
+__all__ = [
+    *(cls.__name__ for cls in LOSSES.values()),
+    *functional.__all__,
+    "COMPARED", "LOSSES", "LOSS_NAMES", "HeadsLoss", "Loss", "OneMinus", "Range", "SpanEndsLoss",
+    "for_trainer", "resolve_loss",
+]  # fmt: skip

@@ -1,12 +1,13 @@
 """Metrics over classes, spans and tokens, and scorers for scikit-learn's model selection."""
 
 # ruff: noqa: F403
-from skdice.metrics import bounds, calibration, classification, objectives, positive, qa, span
-from skdice.metrics.bounds import *
+from skdice.metrics import calibration, classification, qa, span
 from skdice.metrics.calibration import *
 from skdice.metrics.classification import *
-from skdice.metrics.objectives import *
-from skdice.metrics.positive import *
+from skdice.metrics.decisions import bounds, objectives, positive
+from skdice.metrics.decisions.bounds import *
+from skdice.metrics.decisions.objectives import *
+from skdice.metrics.decisions.positive import *
 from skdice.metrics.qa import *
 from skdice.metrics.span import *
 

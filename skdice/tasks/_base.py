@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from skdice.backbones import class_with_head, load_config
-from skdice.engine.batching import EncodedDataset, Padder
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.module import EncoderModule, EncoderWithHead
 from skdice.engine.plan import Examples, Mode
 from skdice.text.encoding import Windows
@@ -54,7 +54,6 @@ class Task(ABC):
     is_default: ClassVar[bool] = True  # for a model of transformers with this head
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
-    padder: ClassVar[type[Padder]] = Padder
 
     def __str__(self) -> str:
         return self.name
@@ -312,6 +311,10 @@ model("Ann lives in Rome")"""
         """Return how predictions of skdice and of transformers differ, if `native` can be read."""
         return ""
 
+    def served_by(self, model: Any) -> str:
+        """Return what runs a head of skdice's own."""
+        return "Its head is skdice's own: transformers cannot read it."
+
     def pipeline_caveat(self, model: Any) -> str:
         """Return why transformers cannot run the model, or would predict otherwise, if so."""
         return ""
@@ -327,6 +330,10 @@ model("Ann lives in Rome")"""
     @abstractmethod
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return the scores of predictions, with ``f1`` among them."""
+
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean ``cost`` of a row, if the decision was tuned for one."""
+        return {}
 
     @abstractmethod
     def measure(self, model: Any) -> str:

@@ -16,7 +16,7 @@ from torch import nn
 
 from skdice._checks import shown
 from skdice.datasets import read_texts
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.plan import Examples, Mode
 from skdice.engine.window_pooling import TextDataset, WindowPooling
@@ -55,7 +55,7 @@ class Classification(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return texts or pairs."""
-        return as_texts(X)
+        return as_texts(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
@@ -131,20 +131,17 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
-    def pipeline_caveat(self, model: Any) -> str:
+    def served_by(self, model: Any) -> str:
         """Return what can run a head that is not the architecture's own."""
-        if isinstance(model.module_, TaskModel):
-            return ""
         return (
-            f"plain transformers cannot run the head of pooling={model.module_.pooling!r}: "
+            f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
             f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
-            "transformers after a fit with pooling='native'"
+            "transformers after a fit with pooling='native'."
         )
 
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
-        last = encoder.config.model_type == "xlnet"
-        return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling, cls_last=last)
+        return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 
     def update_module(self, model: Any, module: EncoderModule) -> None:
         """Let the head pool as `pooling` says now."""
@@ -232,6 +229,20 @@ class Classification(Task):
     def rate(self, model: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
         return class_scores(true, np.array(predicted), model.classes_, positive_index(model))
+
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean cost of a row; labels may be strings, as files have them."""
+        table = np.array(getattr(model, "tuned_for_", {}).get("cost", []))
+        if not len(table):
+            return {}
+        if model.multilabel_:
+            rows = [known_labels(y, model.classes_, True).astype(int) for y in (true, predicted)]
+            return {"cost": float(table[tuple(rows)].sum(axis=1).mean())}
+        place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
+        pairs = [[place.get(str(label)) for label in part] for part in (true, predicted)]
+        if None in pairs[0]:  # of a class that training did not have no cost is known
+            return {}
+        return {"cost": float(table[tuple(pairs)].mean())}
 
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""

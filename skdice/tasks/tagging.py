@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
-from skdice.engine.batching import UNKNOWN
+from skdice.engine.encoded import UNKNOWN
 from skdice.engine.plan import Examples, Mode
 from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
@@ -70,7 +70,7 @@ class Tagging(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return sentences as lists of tokens."""
-        return as_sentences(X)
+        return as_sentences(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return sentences and their tags."""
@@ -255,6 +255,19 @@ class Tagging(Task):
         )
         return dict(zip(("precision", "recall", "f1"), values, strict=True))
 
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean cost of a row by its false, missed and right spans."""
+        if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
+            return {}
+        (_, alarm), (missed, hit) = model.tuned_for_["cost"]
+        rows = [*zip(*self.paired_spans(model, inputs, true, predicted), strict=True)]
+        hits = [len({*right} & {*found}) for right, found in rows]
+        costs = [
+            alarm * (len(found) - n) + missed * (len(right) - n) + hit * n
+            for (right, found), n in zip(rows, hits, strict=True)
+        ]
+        return {"cost": float(np.mean(costs))}
+
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
         return "tokens, micro" if model.scheme_ == "plain" else "spans, micro"
@@ -289,7 +302,7 @@ class Tagging(Task):
 
     def transformers_code(self, model: Any) -> str:
         """Return code in which a pipeline joins the tags, where it can."""
-        joins = "" if self.pipeline_caveat(model) else _JOINED
+        joins = "" if _caveat_of_scheme(model) else _JOINED
         return super().transformers_code(model).replace('ID")', f'ID"{joins})')
 
     def card_notes(self, model: Any, native: bool) -> str:
@@ -313,15 +326,7 @@ class Tagging(Task):
 
     def pipeline_caveat(self, model: Any) -> str:
         """Return why a pipeline cannot join the tags, if it cannot."""
-        tags = model.outputs_.tolist()
-        if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
-            return ""
-        return (
-            "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
-            f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
-            "become entities. Call `predict` of skdice instead, or train on "
-            "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
-        )
+        return _caveat_of_scheme(model)
 
     # ---- rows in files
 
@@ -373,3 +378,15 @@ class Tagging(Task):
         names = label_names(config)
         scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
         return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
+
+
+def _caveat_of_scheme(model: Any) -> str:
+    tags = model.outputs_.tolist()
+    if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
+        return ""
+    return (
+        "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
+        f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
+        "become entities. Call `predict` of skdice instead, or train on "
+        "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
+    )

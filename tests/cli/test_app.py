@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -16,12 +17,12 @@ import pytest
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
-from skdice import DiceSequenceClassifier, DiceTokenClassifier
+from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
 from skdice.datasets import read_conll, read_texts, write_conll
 from skdice.exceptions import ServingWarning
 from skdice.inspection import ComparisonDisplay
-from skdice.metrics import span_report
+from skdice.metrics import Cost, convert_scheme, span_report
 from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 from tests.data import tagged_sentences
@@ -535,22 +536,56 @@ def flat(output):
     return " ".join(output.split())
 
 
+def test_evaluate_tells_the_cost_that_a_decision_was_tuned_for(trained):
+    """The rare class, which sorts first, is dear to miss."""
+    texts = ["win free money", "lunch today", "the bus was late"] * 4
+    labels = ["bad", "ok", "ok"] * 4
+    inner = DiceSequenceClassifier.from_pretrained(trained / "c").set_params(max_epochs=1)
+    cost = Cost({("bad", "ok"): 10, ("ok", "bad"): 1})
+    tuned = BiasTunedClassifier(inner, scoring=cost, cv=2).fit(texts, labels)
+    tuned.save_pretrained(trained / "tuned")
+    file = trained / "new.tsv"
+    rows = [*zip(["bad", "ok", "ok"], ["the bus", "win money", "lunch"], strict=True)]
+    file.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
+    found = run("predict", trained / "tuned", file).output.split("\n")
+    pairs = [(row[0], line.split("\t")[0]) for row, line in zip(rows, found, strict=False)]
+    expected = np.mean([{("bad", "ok"): 10, ("ok", "bad"): 1}.get(pair, 0) for pair in pairs])
+    report = json.loads(run("evaluate", trained / "tuned", file, "--json").output)
+    assert report["cost"] == pytest.approx(expected)
+    assert f"cost of a row: {expected:.4g}" in run("evaluate", trained / "tuned", file).output
+    page = trained / "page.html"
+    run("evaluate", trained / "tuned", file, "--report", page)
+    assert "decision tuned for the lowest cost (bad taken for ok: 10, ok taken for bad: 1)" in (
+        page.read_text()
+    )
+    again = DiceSequenceClassifier.from_pretrained(trained / "tuned")
+    true, asked = map(list, zip(*rows, strict=True))
+    assert again.evaluate(asked, true)["cost"] == report["cost"]
+    assert "cost" not in again.fit(texts, labels).evaluate(texts, labels)
+    assert "cost" not in run("evaluate", trained / "c", trained / "sms.tsv").output
+
+
 def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeypatch):
     def show(message, category, filename, lineno, file=None, line=None):  # as outside of pytest
         print(warnings.formatwarning(message, category, filename, lineno, line), end="")
 
-    args = ("train", files / "sms.tsv", "--epochs", 1, "--backbone", tiny_backbone, "--out")
+    X, y = tagged_sentences()
+    write_conll(files / "bioes.conll", X, convert_scheme(y, "bioes"))
+    args = ("--epochs", 1, "--backbone", tiny_backbone, "--out")
     with warnings.catch_warnings():
         warnings.simplefilter("always", ServingWarning)
         monkeypatch.setattr(warnings, "showwarning", show)
-        result = run(*args, files / "m")
-        served = run(*args, files / "n", "--pooling", "native")
+        result = run("train", files / "bioes.conll", *args, files / "t")
+        own = run("train", files / "sms.tsv", *args, files / "m")
+        served = run("train", files / "sms.tsv", *args, files / "n", "--pooling", "native")
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.output.splitlines() if "ServingWarning" in line]
-    assert line.startswith(
-        "ServingWarning: plain transformers cannot run the head of --pooling mean: "
+    assert line.startswith("ServingWarning: ")
+    assert "bioes" in line
+    assert "ServingWarning" not in own.output  # the card says what runs the head
+    assert "DiceSequenceClassifier.from_pretrained and skdice.export can" in (
+        (files / "m" / "README.md").read_text()
     )
-    assert line.endswith("so can transformers after a fit with --pooling native")
     assert served.exit_code == 0, served.output
     assert "ServingWarning" not in served.output
     assert (files / "n" / "config.json").exists()
@@ -887,6 +922,35 @@ def test_bad_standard_input_is_named(trained, text, options, message):
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
     assert not list(trained.glob("*out*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (b"win caf\xc3\xa9 \xf0\x9f\x98\x80\nlunch\n", (), None),
+        (b"win caf\xe9\nlunch\n", ("--encoding", "latin-1"), None),
+        (b"lunch\nwin caf\xe9\n", (), "standard input, line 2, holds the byte 0xe9"),
+        (b"lunch\n", ("--encoding", "nope"), "is unknown: use one such as 'latin-1'"),
+    ],
+)
+def test_standard_input_does_not_depend_on_the_locale(trained, monkeypatch, capsys, text, options,
+                                                      message):  # fmt: skip
+    def in_ascii(stream):
+        return io.TextIOWrapper(stream, encoding="ascii", errors="surrogateescape")
+
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", in_ascii(io.BytesIO(text)))
+    monkeypatch.setattr(sys, "stdout", in_ascii(written))
+    args = ["predict", str(trained / "c"), "-", *options]
+    code = app(args, standalone_mode=False)
+    sys.stdout.flush()
+    if message is None:
+        texts = [line.split("\t")[1] for line in written.getvalue().decode().splitlines()]
+        wanted = "win caf\xe9 \U0001f600" if b"\xc3" in text else "win caf\xe9"
+        assert (code, texts) == (None, [wanted, "lunch"])
+    else:
+        assert code == 1
+        assert message in " ".join(capsys.readouterr().err.split())
 
 
 RAW = "Justin Bieber plays (again!) in Toronto\nno tickets are left there now\n"

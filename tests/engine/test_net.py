@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import signal
 import warnings
 from itertools import product
 
@@ -33,12 +34,14 @@ from transformers import (
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice._compat import attention_of
 from skdice.backbones import load_encoder
-from skdice.engine import devices, used_embeddings
+from skdice.engine import used_embeddings
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import length_batches, length_chunks
-from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
+from skdice.engine.devices import autocast_dtype, cpu_has_bf16
 from skdice.engine.fit import Fit
-from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
+from skdice.engine.layouts import pool
+from skdice.engine.layouts.lengths import length_batches, length_chunks
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.estimators.planning import encode
 from skdice.losses import TverskyLoss
@@ -96,11 +99,13 @@ def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
     assert sorted(t for batch in epochs[0] for t in batch) == sorted(dataset.lengths)
     assert sum(len(set(map(int, batch))) > 1 for batch in epochs[0]) == 4
     net.batch_size = len(dataset)
-    ((inputs, target, _),) = net.batches(dataset, np.arange(16), None)
+    layout = net.layout(dataset)
+    assert type(layout) is Padded
+    ((inputs, target, _),) = net.batches(dataset, np.arange(16), layout)
     assert len(inputs) == 1
     order = np.argsort(dataset.lengths, kind="stable")
-    whole, expected, _ = net.padder([dataset[int(i)] for i in order])
-    parts = [net.padder([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
+    whole, expected, _ = layout.lay([dataset[int(i)] for i in order])
+    parts = [layout.lay([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
     torch.testing.assert_close(net.logits_of(parts), net.logits_of([whole]), atol=1e-5, rtol=1e-5)
     assert torch.equal(target, expected)
 
@@ -473,6 +478,28 @@ def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbon
     assert two.n_iter_ == 9
 
 
+@pytest.mark.parametrize("patience", [None, 1, 9])
+def test_an_interrupt_at_the_end_of_an_epoch_is_one(tiny_backbone, sentences, patience):
+    class Interrupt(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            if len(net.history) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    callbacks = [Interrupt()]
+    if patience is not None:  # which ends a fit by the same error
+        callbacks.append(EarlyStopping(monitor="lr", lower_is_better=False, patience=patience))
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=5, warmup=0.0, callbacks=callbacks, random_state=0
+    )
+    if patience == 1:
+        tagger.fit(*sentences)
+        assert tagger.n_iter_ == 2
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            tagger.fit(*sentences)
+        assert tagger.n_iter_ == 3
+
+
 def test_an_epoch_of_partial_fit_has_the_rate_of_now(tiny_backbone, sentences):
     X, y = sentences
     tagger = DiceTokenClassifier(backbone=tiny_backbone, lr=1e-3, random_state=0)
@@ -708,15 +735,33 @@ def test_words_that_no_text_has_end_where_they_would(
     fits[1].partial_fit(X, y)
 
 
-def test_auto_trains_large_models_in_bf16_where_the_processor_gains(
+@pytest.mark.parametrize(
+    ("flags", "has"),
+    [
+        ({"amx_bf16": True, "avx512_bf16": False}, True),
+        ({"avx512_bf16": True}, True),
+        ({"amx_int8": True, "avx512_vnni": True}, False),
+        ({"bf16": True}, False),  # of an ARM, which nobody has measured
+        ({}, False),
+    ],
+)
+def test_the_processors_flags_say_whether_it_has_bf16(flags, has, monkeypatch):
+    """And no measurement, which other work would change."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags, raising=False)
+    monkeypatch.setattr(torch, "mm", lambda *args: pytest.fail("it measures"))
+    assert cpu_has_bf16() is has
+
+
+def test_torch_before_2_12_does_not_say_what_a_processor_has(monkeypatch):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert cpu_has_bf16() is False
+
+
+def test_auto_trains_large_models_in_bf16_where_the_processor_has_it(
     tiny_backbone, sentences, monkeypatch
 ):
-    threads = torch.get_num_threads()
-    devices._bf16_is_faster.cache_clear()
-    assert cpu_gains_by_bf16() in (True, False)
-    assert torch.get_num_threads() == threads
     net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
-    monkeypatch.setattr("skdice.engine.net.cpu_gains_by_bf16", lambda: True)
+    monkeypatch.setattr("skdice.engine.net.cpu_has_bf16", lambda: True)
     net.module_.train()
     assert net.precision_of(net.module_) == "fp32"  # so small a model gains nothing
     net.module_.encoder.config.hidden_size = 256

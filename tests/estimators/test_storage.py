@@ -35,7 +35,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 from skdice.estimators.card import model_card
 from skdice.estimators.planning import encode
 from skdice.metrics import convert_scheme

@@ -19,7 +19,7 @@ from skdice import DiceTokenClassifier
 from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, TverskyLoss
 from skdice.metrics import span_f1_score, span_f1_scorer, token_f1_score
-from skdice.metrics.counting import SpanCounter
+from skdice.metrics.decisions.span_counts import SpanCounter
 from skdice.metrics.schemes import check_tags, get_spans
 from skdice.resampling import TextUnderSampler
 from skdice.text.decoding import decode

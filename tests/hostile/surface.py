@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import nn
 
-from skdice.metrics.objectives import Objective
+from skdice.metrics.decisions.objectives import Objective
 from tests.hostile.values import Domain
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
 from skdice.metrics import Cost, RecallAtPrecision
-from skdice.metrics.prior import distance, mixture_weights
+from skdice.metrics.decisions.frequencies import distance, mixture_weights
 from skdice.model_selection import adapt_prior
 
 

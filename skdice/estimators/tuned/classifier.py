@@ -22,16 +22,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_rows, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
-from skdice.metrics import positive_class
-from skdice.metrics.bias_tuning import Rows
+from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics.calibration import log, log_odds
-from skdice.metrics.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.positive import positive_before_fit, positive_of
+from skdice.metrics.decisions.scoring import resolve_scoring
+from skdice.metrics.decisions.tuning import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.metrics.positive import positive_before_fit, positive_of
-from skdice.metrics.scoring import resolve_scoring
 from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
@@ -53,22 +52,20 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         - ``"auto"``: the F1 of the positive class of two, macro F1 for more classes, micro F1 for
           several labels.
         - ``"f1"`` (with several labels, each label's own), ``"f1_micro"``, ``"f1_macro"``,
-          ``"accuracy"``, ``"balanced_accuracy"``, or another scorer of scikit-learn that judges
-          labels.
-        - ``Fbeta(2)``, ``Cost([[0, 1], [20, 0]])``, and, for two classes or several labels, the
-          bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all
-          of `skdice.metrics`.
+          ``"accuracy"``, ``"balanced_accuracy"``.
+        - ``Fbeta(2)``, ``Cost({("spam", "ham"): 20, ("ham", "spam"): 1})``, and, for two classes or
+          several labels, the bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and
+          ``AlertBudget(50)``, all of `skdice.metrics`.
         - ``"neg_log_loss"``: biases and a temperature that make the probabilities calibrated.
-        - A function of true and predicted labels, higher being better.
+        - A function of true and predicted labels, higher being better, such as a metric of
+          scikit-learn.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=20
-        The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. Half
-        of it counts in any case, the other half by the share of the draws whose bias loses nothing
-        on the rows outside the draw. 0 tunes once on all rows. Bounds and ``"neg_log_loss"`` do
-        not use it. A function is called dozens of times for
-        each class and draw, so with a slow one give few draws.
+        The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. 0
+        tunes once on all rows. Bounds and ``"neg_log_loss"`` do not use it. A function is called
+        dozens of times for each class and draw, so with a slow one give few draws.
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
         as in `DiceSequenceClassifier`.
@@ -88,14 +85,16 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         Of two classes, the probability of `estimator_` above which a row is positive.
     thresholds_ : dict of float
         The same by name, of each of several labels or of the positive class.
+    tuned_for_ : dict
+        What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
+        ``"cost"`` of each truth (rows) and prediction in the order of `classes_`, or, with several
+        labels, of absent and present.
     bound_ : Promise or None
         Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
         rows will hold.
     temperature_ : float
         What the sums are then divided by. The decision does not change with it. It makes the
         probabilities likeliest on the held-out rows.
-    gains_ : ndarray of shape (n_bootstraps,)
-        What each draw gained on the rows outside it; empty for bounds.
     bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
         The best biases of each draw.
     classes_ : ndarray of shape (n_classes,)
@@ -198,7 +197,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
         check_rows(self.estimator, X)
         X, y = indexable(X, _rows_of(labels, classes) if several else y)
-        self._check_classes(classes, several)
+        kind, positive = "labels" if several else "two" if len(classes) == 2 else "classes", None
+        if kind == "two" and self.cv == "prefit" and X_val is None:
+            positive = positive_of(self.estimator, labels, self.pos_label)
+        elif kind == "two":
+            positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
+        resolve_scoring(self.scoring, kind, classes, positive)
+        n_positives = partial(_n_positives, classes, positive)
         splits: Any = ()
         if X_val is not None:
             if several:
@@ -209,10 +214,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             check_consistent_length(X_val, y_val)
             if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
-            self._check_evidence(X_val, y_val, partial(self._n_positives, labels, classes, several))
+            self._check_evidence(X_val, y_val, n_positives)
         elif self.cv != "prefit":
             splits = self._folds(X, labels, groups)
-            n_positives = partial(self._n_positives, labels, classes, several)
             self._check_evidence(X, y, n_positives, splits)
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.multilabel_ = several
@@ -289,18 +293,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             return "labels"
         return "two" if len(self.classes_) == 2 else "classes"
 
-    def _check_classes(self, classes: np.ndarray, several: bool) -> None:
-        """Refuse an objective and a positive class that these classes cannot have."""
-        kind = "labels" if several else "two" if len(classes) == 2 else "classes"
-        positive = positive_class(classes, np.zeros(2), self.pos_label) if kind == "two" else None
-        resolve_scoring(self.scoring, kind, classes, positive)
-
-    def _n_positives(self, labels: Any, classes: np.ndarray, several: bool, y: Any) -> int:
-        """Positives of `y`, before a model is fitted to `labels`."""
-        if several:
-            return int(known_labels(y, classes, True).sum())
-        positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
-        return int(np.sum(np.asarray(y) == classes[positive]))
+    def _in_class_order(self, table: np.ndarray) -> np.ndarray:
+        """Costs in the order of the classes; of two, an objective has the negative one first."""
+        return table[::-1, ::-1] if self._kind == "two" and self.positive_ == 0 else table
 
     def _splits(self, X: Any, labels: np.ndarray, groups: Any) -> Any:
         """Train and held-out indices."""
@@ -365,6 +360,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class; of two, the positive one has it."""
         return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
+
+
+def _n_positives(classes: np.ndarray, positive: int | None, y: Any) -> int:
+    """Positives of `y`, before a model is fitted."""
+    if positive is None:
+        return int(known_labels(y, classes, True).sum())
+    return int(np.sum(np.asarray(y) == classes[positive]))
 
 
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:

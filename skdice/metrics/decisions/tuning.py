@@ -10,9 +10,9 @@ import numpy as np
 
 from skdice._warn import warn
 from skdice.exceptions import UnkeptBoundWarning
-from skdice.metrics.bounds import Bound, Promise, is_bound
-from skdice.metrics.counts import Counts
-from skdice.metrics.objectives import Objective
+from skdice.metrics.decisions.bounds import Bound, Promise, is_bound
+from skdice.metrics.decisions.counts import Counts
+from skdice.metrics.decisions.objectives import Objective
 
 _OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
 TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
@@ -65,15 +65,13 @@ class Tuning:
     Attributes
     ----------
     bias : ndarray of shape (n_biases,)
-    gains : ndarray of shape (n_draws,)
-        What each draw's bias gains on the rows that are not in the draw.
     biases : ndarray of shape (n_draws, n_biases)
+        The best bias of each draw.
     promise : Promise or None
         Of a bound.
     """
 
     bias: np.ndarray
-    gains: np.ndarray = field(default_factory=lambda: np.zeros(0))
     biases: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     promise: Promise | None = None
 
@@ -84,15 +82,13 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     Parameters
     ----------
     rows : BinaryRows, ClassRows or SpanRows
-        Of `skdice.metrics.held_out_rows`.
+        Of `skdice.metrics.decisions.held_out_rows`.
     objective : objective or callable
     per_class : bool, default=True
         False tunes one number, tau in b = -tau log(prior).
     n_draws : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the rows, which varies
-        less than the best one of all rows. Half of it counts in any case, the other half by the
-        share of the draws whose bias loses nothing on the rows outside the draw. 0 tunes once on
-        all rows.
+        less than the best one of all rows. 0 tunes once on all rows.
 
     References
     ----------
@@ -104,21 +100,12 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
         return Tuning(bias, promise=promise)
     if n_draws == 0:
         return Tuning(rows.best_bias(objective, per_class))
-    random, none = np.random.default_rng(0), np.zeros(rows.n_biases)
-    biases: list[np.ndarray] = []
-    gains: list[float] = []
-    for _ in range(n_draws):
-        chosen = random.integers(rows.n_rows, size=rows.n_rows)
-        biases.append(rows.take(chosen).best_bias(objective, per_class))
-        others = np.setdiff1d(np.arange(rows.n_rows), chosen)
-        if len(others):
-            held = rows.take(others)
-            tuned, plain = (held.score(objective, held.decide(b)) for b in (biases[-1], none))
-            gains.append(tuned - plain)
-    without_loss = np.mean([gain >= -1e-12 for gain in gains]) if gains else 1.0
-    middle = np.median(biases, axis=0)
-    bias = (1 + without_loss) / 2 * np.clip(biases, middle - FAR, middle + FAR).mean(axis=0)
-    return Tuning(bias, np.array(gains), np.array(biases))
+    random = np.random.default_rng(0)
+    drawn = (random.integers(rows.n_rows, size=rows.n_rows) for _ in range(n_draws))
+    biases = np.array([rows.take(chosen).best_bias(objective, per_class) for chosen in drawn])
+    middle = np.median(biases, axis=0)  # a bias without end, of one draw, is not to decide
+    bias = np.clip(biases, middle - FAR, middle + FAR).mean(axis=0)
+    return Tuning(bias, biases)
 
 
 def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
@@ -149,14 +136,15 @@ def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
 
 def _tell(rows: Rows, objective: Bound, name: str, share: float, n_true: int) -> None:
     """Warn of the best share that can be promised, or raise if the bound is strict."""
-    best = objective.in_words(share) if share else f"no {objective.measure} at all"
-    of, way_out = f" for {name}" if name else "", "Ask for that, lower" if share else "Lower"
-    message = (
-        f"scoring={objective!r} cannot be promised{of}: with {rows.n_rows} different rows to tune "
-        f"on, of which {n_true} are positive, the best that can be promised at "
-        f"{100 * objective.confidence:g}% confidence is {best}. {way_out} the confidence, or "
-        "give more rows to tune on"
-    )
+    of = f" for {name}" if name else ""
+    told = f"with {rows.n_rows} different rows to tune on, of which {n_true} are positive,"
+    sure = f"at {100 * objective.confidence:g}% confidence"
+    if share:
+        told += f" the best that can be promised {sure} is {objective.in_words(share)}. Ask for"
+        told += " that, lower the confidence,"
+    else:
+        told += f" no bound on {objective.measure} can be promised {sure}. Lower the confidence,"
+    message = f"scoring={objective!r} cannot be promised{of}: {told} or give more rows to tune on"
     if objective.strict:
         raise ValueError(message)
     done = "keeps that promise" if share else "stays as it is"
@@ -207,7 +195,7 @@ def tune_bias(
     --------
     >>> import numpy as np
     >>> from sklearn.metrics import f1_score
-    >>> from skdice.metrics.bias_tuning import tune_bias
+    >>> from skdice.metrics.decisions.tuning import tune_bias
     >>> log_p = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
     >>> truth = np.array([0, 0, 1, 1])
     >>> bias = tune_bias(log_p, truth, lambda predicted: f1_score(truth, predicted))

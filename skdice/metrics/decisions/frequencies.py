@@ -29,7 +29,7 @@ def mixture_weights(ratios: np.ndarray, counts: np.ndarray | None = None) -> np.
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.metrics.prior import mixture_weights
+    >>> from skdice.metrics.decisions.frequencies import mixture_weights
     >>> mixture_weights(np.array([[2.0, 0.0]] * 3 + [[0.0, 2.0]])).tolist()
     [0.75, 0.25]
     """

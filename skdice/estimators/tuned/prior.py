@@ -13,15 +13,15 @@ from sklearn.utils.validation import check_consistent_length
 
 from skdice._checks import check_has, checked, naming, position, shown
 from skdice._warn import warn
-from skdice.estimators import BiasTunedClassifier
 from skdice.estimators.checks import check_validation
-from skdice.estimators.decision import held_out_logits, training_frequencies
+from skdice.estimators.tuned.classifier import BiasTunedClassifier
+from skdice.estimators.tuned.decision import held_out_logits, training_frequencies
 from skdice.exceptions import PriorShiftWarning
-from skdice.metrics.bounds import is_bound
 from skdice.metrics.calibration import calibrate, log, log_odds
+from skdice.metrics.decisions.bounds import is_bound
+from skdice.metrics.decisions.frequencies import mixture_weights, shift_p_value
+from skdice.metrics.decisions.positive import positive_of
 from skdice.metrics.labels import known_labels
-from skdice.metrics.positive import positive_of
-from skdice.metrics.prior import mixture_weights, shift_p_value
 
 DOUBTFUL = 0.01  # p-value up to which more than the frequencies has changed
 FEWEST = 5  # held-out rows of a class from which its distribution can be told
@@ -218,7 +218,7 @@ def _held_out(
 def _wrapped(model: Any, several: bool, y_val: Any) -> BiasTunedClassifier:
     """A fitted `BiasTunedClassifier` around a classifier, without a tuned decision."""
     moved = BiasTunedClassifier(model, cv="prefit")
-    moved.estimator_, moved.multilabel_, moved.gains_ = model, several, np.zeros(0)
+    moved.estimator_, moved.multilabel_ = model, several
     moved.classes_ = np.asarray(model.classes_)
     if hasattr(model, "n_features_in_"):
         moved.n_features_in_ = model.n_features_in_

@@ -14,12 +14,12 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.estimators.scores import outputs_of
+from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics.calibration import log
-from skdice.metrics.held_out_rows import SpanRows
-from skdice.metrics.scoring import resolve_scoring
+from skdice.metrics.decisions.held_out_rows import SpanRows
+from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.tasks.tagging import Tagging
 from skdice.text.inputs import object_array
 from skdice.text.posterior import SpanScales, judged
@@ -43,16 +43,14 @@ class BiasTunedTagger(BiasTuned):
           ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all of
           `skdice.metrics`. A bound is for all types together, or with ``each=True`` for each.
         - ``"neg_log_loss"``: biases and a temperature that make the tags' probabilities calibrated.
-        - A function of true and predicted lists of tags, higher being better, or a scorer such as
-          `span_f1_scorer`.
+        - A function of true and predicted lists of tags, higher being better, such as
+          `span_f1_score`.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the held-out sentences.
-        Half of it counts in any case, the other half by the share of the draws whose bias loses
-        nothing on the sentences outside the draw. 0 tunes once on all sentences. Bounds and
-        ``"neg_log_loss"`` do not use it.
+        0 tunes once on all sentences. Bounds and ``"neg_log_loss"`` do not use it.
     cv : int, float, splitter, "prefit" or None, default=None
         Where held-out sentences come from: a number of folds (None is 5), a share, or ``"prefit"``,
         which is all sentences for a tagger that is fitted already. With folds or a share the tagger
@@ -64,6 +62,9 @@ class BiasTunedTagger(BiasTuned):
     ----------
     estimator_ : fitted tagger
     bias_ : ndarray of shape (n_classes,)
+    tuned_for_ : dict
+        What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
+        ``"cost"`` of absent and present spans by truth (rows) and prediction.
     bound_ : Promise or None
         Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
         sentences will hold.
@@ -73,8 +74,6 @@ class BiasTunedTagger(BiasTuned):
     span_scales_ : SpanScales
         A curve for all types, and a slope and an offset for each, which calibrate the scores of
         `predict_spans` on the held-out sentences. A saved folder holds them for `from_pretrained`.
-    gains_ : ndarray of shape (n_bootstraps,)
-        What each draw gained on the sentences outside it; empty for bounds.
     bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
         The best biases of each draw.
     classes_ : ndarray of str, shape (n_classes,)
@@ -197,11 +196,14 @@ class BiasTunedTagger(BiasTuned):
         Returns
         -------
         dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1, and, if the decision was tuned
+            for a cost, the ``cost`` of a sentence.
         """
         decider = self._decider()
         rows, true = self.task.read(decider, X, y)
-        return self.task.rate(decider, true, self.predict(rows))
+        predicted = self.predict(rows)
+        scores = self.task.rate(decider, true, predicted)
+        return {**scores, **self.task.cost(decider, rows, true, predicted)}
 
     @property
     def measure_(self) -> str:
@@ -226,9 +228,10 @@ class BiasTunedTagger(BiasTuned):
         if isinstance(getattr(inner, "task", None), Tagging):
             decider = object.__new__(type(inner))
             vars(decider).update(vars(inner))
-        vars(decider).pop("span_scales_", None)
-        if hasattr(self, "span_scales_"):
-            decider.span_scales_ = self.span_scales_
+        for name in ("span_scales_", "tuned_for_"):
+            vars(decider).pop(name, None)
+            if hasattr(self, name):
+                setattr(decider, name, getattr(self, name))
         return decider
 
     def _decided(self, X: Any) -> tuple[Any, list[Any], list[np.ndarray]]:

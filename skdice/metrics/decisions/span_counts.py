@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from skdice.metrics.counts import Counts
+from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.schemes import borders
 
 
@@ -26,7 +26,7 @@ class SpanCounter:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.metrics.counting import SpanCounter
+    >>> from skdice.metrics.decisions.span_counts import SpanCounter
     >>> counter = SpanCounter([["B-PER", "O"]], ["B-PER", "O"], "iob2")
     >>> counter.f1(np.array([0, 1])), counter.f1(np.array([1, 1]))
     (1.0, 0.0)

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has
-from skdice.estimators.bias import BiasTunedClassifier
-from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.estimators.scores import outputs_of
-from skdice.metrics.held_out_rows import SpanRows
+from skdice.estimators.tuned.classifier import BiasTunedClassifier
+from skdice.estimators.tuned.tagger import BiasTunedTagger
+from skdice.metrics.decisions.held_out_rows import SpanRows
 
 
 @dataclass
