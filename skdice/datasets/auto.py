@@ -199,11 +199,11 @@ _TASKS = {
 
 def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> str:
     """The task of a file that is read by ``task="auto"``, with some `options`."""
-    if OF_LABELS & set(options):
-        return "classification"
     if is_saved(source.path) or "format" in options:
         return "entities"
-    found = find(source)
+    found = find(source, "labels" if OF_LABELS & set(options) else "")
+    if found.holds == "entities" and OF_LABELS & set(options):
+        return "classification"
     if found.holds or source.is_json:
         return _TASKS.get(found.holds, "classification")
     return "tagging" if holds_tags(source) else "classification"

@@ -27,7 +27,7 @@ TAG_NAMES = (
     *("tag", "label", "ner", "ner_tag", "iob", "pos", "upos"),
     *("labels", "tags", "ner_tags"),
 )
-SAMPLE = 20_000  # lines, from which the columns are told
+SAMPLE = 5_000  # lines, from which the columns are told
 
 
 class Line(NamedTuple):
@@ -121,9 +121,8 @@ def read_conll(
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
-    options = {"scheme": scheme, "with_tags": with_tags}
     found = conll(Source(Path(path), encoding), token_column, tag_column, separator, comment,
-                  **options)  # fmt: skip
+                  scheme, with_tags)  # fmt: skip
     return found if return_columns else found[:2]
 
 

@@ -87,14 +87,11 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     try:
         if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
             encoding = "utf-16" if data.startswith(_BOMS) else "utf-8-sig"
+            _refuse_utf16(path, data if encoding != "utf-16" else b"")
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         name = encoding.removesuffix("-sig")
-        for form in ("utf-16-le", "utf-16-be"):
-            if data[form.endswith("le") : 400 : 2].count(0) > len(data[:400]) // 4:
-                problem = f"looks like UTF-16 without its mark: give encoding={form!r}"
-                raise ValueError(f"{str(path)!r} {problem}") from error
         raise ValueError(
             f"{str(path)!r}, line {line}: byte {error.start} is not {name}: give the file's "
             "encoding, such as encoding='latin-1', or convert it"
@@ -109,6 +106,14 @@ _BY_PANDAS = {  # the function of pandas by a file's first bytes and its name
     (b"PK\x03\x04", ".xlsx"): "read_excel",
     (b"\xd0\xcf\x11\xe0", ".xls"): "read_excel",
 }
+
+
+def _refuse_utf16(path: Path, data: bytes) -> None:
+    """Refuse bytes of which every second one is 0, as in UTF-16 of most languages."""
+    for form, first in (("utf-16-le", 1), ("utf-16-be", 0)):
+        if data[first:400:2].count(0) > len(data[:400]) // 4:
+            problem = f"looks like UTF-16 without its mark: give encoding={form!r}"
+            raise ValueError(f"{str(path)!r} {problem}")
 
 
 def pandas_values(path: Path) -> list[tuple[str, Any]] | None:

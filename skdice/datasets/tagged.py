@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from skdice.datasets.cells import separator_of
 from skdice.datasets.conll import (
     DOCUMENT,
     TAG,
@@ -18,7 +19,13 @@ from skdice.datasets.files import first_line, suffix_of
 from skdice.datasets.options import check_options
 from skdice.datasets.source import Source
 from skdice.datasets.token_tables import token_columns, token_table
-from skdice.datasets.tokens import are_spans, read_tokens, token_fields
+from skdice.datasets.tokens import (
+    TAG_FIELDS,
+    TEXT_FIELDS,
+    are_spans,
+    read_tokens,
+    token_fields,
+)
 from skdice.metrics.schemes import to_tags
 
 Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
@@ -69,6 +76,10 @@ def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
 
 def _has_words(source: Source) -> bool:
     """Return True if a table holds texts with as many tags as words."""
+    separator = source.separator or separator_of(source.path, source.head)
+    cells = [cell.strip(' "').lower() for cell in first_line(source.head).split(separator)]
+    if not ({*cells} & {*TEXT_FIELDS} and {*cells} & {*TAG_FIELDS}):
+        return False
     names, _ = source.table
     return names is not None and token_fields(source.values[0][1]) is not None
 

@@ -11,8 +11,8 @@ from skdice.datasets.conll import TAG
 from skdice.datasets.source import Source
 
 _TOKENS = ("tokens", "words")
-_TEXTS = ("sentence", "text")  # whose words stand between blanks
-_TAGS = ("tags", "ner_tags", "ner", "tag", "labels", "label", "spans", "pos", "upos")
+TEXT_FIELDS = (*_TOKENS, "sentence", "text")  # of strings, whose words stand between blanks
+TAG_FIELDS = ("tags", "ner_tags", "ner", "tag", "labels", "label", "spans", "pos", "upos")
 
 
 def token_fields(value: Any) -> tuple[str, str | None] | None:
@@ -27,13 +27,15 @@ def token_fields(value: Any) -> tuple[str, str | None] | None:
     for name in _TOKENS:
         tokens = value.get(named.get(name, name))
         if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-            lists = (named[t] for t in _TAGS if t in named and isinstance(value[named[t]], list))
+            lists = (
+                named[t] for t in TAG_FIELDS if t in named and isinstance(value[named[t]], list)
+            )
             return named[name], next(lists, None)
-    for name in (*_TOKENS, *_TEXTS):
+    for name in TEXT_FIELDS:
         words = value.get(named.get(name, name))
         if not isinstance(words, str) or "_".join(words.split()) == "":
             continue
-        for tag in _TAGS:
+        for tag in TAG_FIELDS:
             cells = _tags_of(value.get(named.get(tag, tag)))
             if cells is None or not all(map(TAG.fullmatch, cells)):
                 continue

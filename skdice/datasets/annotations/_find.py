@@ -36,7 +36,7 @@ def find(source: Source, wanted: str = "") -> Found:
     The name of a file or its first line decides, or of JSON the first record that holds
     something. A record that fits two formats is refused, unless one alone holds what is wanted.
     """
-    if "values" not in vars(source):
+    if "values" not in vars(source) and source.frame is None:
         claiming = next((name for name, form in formats().items() if form.claims(source)), None)
         if claiming is not None:
             form = formats()[claiming]
