@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -84,10 +84,11 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     for start, what in _BINARY.items():
         if data.startswith(start):
             raise ValueError(f"{str(path)!r} is {what}")
+    if encoding.lower().startswith("u") and "16" not in encoding and not data.startswith(_BOMS):
+        _refuse_utf16(path, data)
     try:
         if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
             encoding = "utf-16" if data.startswith(_BOMS) else "utf-8-sig"
-            _refuse_utf16(path, data if encoding != "utf-16" else b"")
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
@@ -222,6 +223,20 @@ def _value(line: str) -> Any:
 # ---- writing
 
 
+def json_pieces(values: Iterable[str], path: Path | None, *, lines: bool = True) -> Iterator[str]:
+    """The text of a file of JSON values, in pieces that each end with a value.
+
+    A file whose name ends in ``.json`` is an array. Others have a value on each `line`, if that is
+    what they are to have.
+    """
+    lines = lines and not (path is not None and suffix_of(path) == ".json")
+    i = -1
+    for i, value in enumerate(values):
+        yield f"{value}\n" if lines else (",\n" if i else "[\n") + value
+    if not lines:
+        yield "\n]\n" if i >= 0 else "[]\n"
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a whole file or none of it."""
     with replacing(path) as file:
@@ -276,8 +291,8 @@ def temporary_for(
     """
     start = f"{beside(target)}.writing-"
     for left in target.parent.glob(f"{glob.escape(start)}*"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
-            if lock_descriptor(file.fileno(), blocking=False):
+        with contextlib.suppress(OSError), left.open("rb") as other:
+            if lock_descriptor(other.fileno(), blocking=False):
                 left.unlink()
     encoding = None if "b" in mode else "utf-8"
     permissions = 0o666 if before is None else stat.S_IMODE(before.st_mode)

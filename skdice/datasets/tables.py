@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, as_row_list, checked, shown
 from skdice.datasets.annotations._labels import are_answers, labelled, obey
+from skdice.datasets.cells import separator_of
 from skdice.datasets.files import fault, first_line, suffix_of
 from skdice.datasets.multilabel import (
     check_separator,
@@ -235,9 +236,44 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
+    return table_to_predict(
+        Path(path),
+        n_texts=n_texts,
+        text_columns=text_columns,
+        label_column=label_column,
+        label_columns=label_columns,
+        separator=separator,
+        header=header,
+        quoting=quoting,
+        encoding=encoding,
+    ).texts
+
+
+class ToPredict(NamedTuple):
+    """A table to predict: its rows as they are, and their texts."""
+
+    names: list[str] | None
+    rows: list[list[Any]]
+    texts: list[Any]
+    separator: str | None  # None of JSON
+
+
+def table_to_predict(
+    path: Path,
+    *,
+    n_texts: int = 1,
+    text_columns: Any = None,
+    label_column: Any = None,
+    label_columns: Any = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    quoting: bool | None = None,
+    encoding: str = "utf-8",
+) -> ToPredict:
+    """The table that `read_texts` reads the texts of."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
-    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
+    source = Source(path, encoding, separator=separator, header=header, quoting=quoting)
     labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
     is_plain = suffix_of(source.path) != ".csv" and not source.is_json
     if separator is None and is_plain:
@@ -250,7 +286,9 @@ def read_texts(
     labels = [table.index(column, name) for name, column in labels_in]
     if not texts:
         texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
-    return table.texts(texts)
+    cells = [cells for _, cells in table.rows]
+    separator = None if source.is_json else source.separator or separator_of(path, source.head)
+    return ToPredict(table.names, cells, table.texts(texts), separator)
 
 
 def _wanted(text_columns: Any) -> list[Any]:
@@ -365,10 +403,10 @@ class _Table:
         fit = len(left) == 1 or (n_texts == 2 and len(left) == 2)
         if not fit:
             wanted = "2" if n_texts == 2 else "1"
+            more = ", and which the label with label_column" if n_texts is None else ""
             raise ValueError(
                 f"{str(self.path)!r} has {len(left)} columns that may be text "
-                f"{self.shown(left)}, not {wanted}: say which hold the text with text_columns, "
-                "and which the label with label_column"
+                f"{self.shown(left)}, not {wanted}: say which hold the text with text_columns{more}"
             )
         return left
 
@@ -479,5 +517,10 @@ def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) ->
     """The table of texts and labels that an annotation tool wrote; None of other files."""
     if any(not isinstance(column, str) for column in (*texts, *(c for _, c in labels))):
         return None
+    if not source.with_entities and source.is_json and all(
+        isinstance(value, dict) and any(isinstance(value.get(name), str) for name in TEXT_NAMES)
+        for _, value in source.values
+    ):  # fmt: skip
+        return None  # plain records, to be given back as they are
     found = labelled(source, texts, [name for _, name in labels])
     return found and _Table(source.path, *found)

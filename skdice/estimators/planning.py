@@ -14,7 +14,6 @@ from skdice._checks import naming
 from skdice.engine import adapters, ranks
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.features import run_encoder
 from skdice.engine.layouts import Padding
 from skdice.engine.module import (
     EncoderModule,
@@ -24,9 +23,10 @@ from skdice.engine.module import (
     freeze,
 )
 from skdice.engine.plan import Examples, FitPlan, Mode
+from skdice.engine.vectors import run_encoder
 from skdice.estimators.checks import check_validation, draw_seed, split_indices
 from skdice.estimators.schedule import epochs_for
-from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.text.encoding import Window
 from skdice.text.long_texts import Cuts
 

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import BLOCK, empty_table
-from skdice.engine.features import vectors_of_rows
+from skdice.engine.vectors import vectors_of_rows
 from skdice.estimators._parameters import documented
 from skdice.estimators.planning import frozen_vectors, unfitted_copy
 from skdice.estimators.scores import ClassScores, decision_scores

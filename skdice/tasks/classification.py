@@ -15,7 +15,7 @@ from sklearn.metrics import classification_report
 from torch import nn
 
 from skdice._checks import shown
-from skdice.datasets import read_texts
+from skdice.datasets.tables import ToPredict, table_to_predict
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.plan import Examples, Mode
@@ -296,11 +296,15 @@ class Classification(Task):
 
     def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
         """Return texts or pairs."""
+        return self.read_table(model, path, encoding, **table).texts, []
+
+    def read_table(self, model: Any, path: Path, encoding: str, **table: Any) -> ToPredict:
+        """Return the table of a file with or without labels."""
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
         options = {"n_texts": width, **table}
-        return read_texts(path, encoding=encoding, **options), []
+        return table_to_predict(path, encoding=encoding, **options)
 
     def row_of_line(self, line: str) -> Any:
         """Return the text of a line, or the pair with a tab between its texts."""

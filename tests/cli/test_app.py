@@ -179,8 +179,7 @@ def test_train_predict_evaluate(files, tiny_backbone, train, test):
     assert run("predict", model, files / test, "--out", out).exit_code == 0
     assert run("predict", model, files / test, "--out", out).exit_code == 2
     assert out.read_text() == run("predict", model, files / test).output
-    rows = (files / test).read_text().removeprefix("label\ttext\n")
-    n_lines = len([line for line in rows.splitlines() if line])
+    n_lines = len([line for line in (files / test).read_text().splitlines() if line])
     assert len([line for line in out.read_text().splitlines() if line]) == n_lines
 
     report = json.loads(run("evaluate", model, files / test, "--json").output)
@@ -207,8 +206,8 @@ def test_predict_takes_files_without_labels(trained):
     # Neither a header nor a label is text.
     (trained / "sms.csv").write_text('text,label\n"free money, now",spam\nlunch,ham\n')
     for options in ((), ("--text-column", "text", "--label-column", "label")):
-        lines = run("predict", trained / "c", trained / "sms.csv", *options).output.splitlines()
-        assert [line.split("\t")[1] for line in lines] == ["free money, now", "lunch"]
+        found = predicted(trained / "c", trained / "sms.csv", *options)
+        assert found == [["free money, now"], ["lunch"]]
 
 
 def test_predict_takes_a_csv_of_bare_texts(trained):
@@ -216,8 +215,8 @@ def test_predict_takes_a_csv_of_bare_texts(trained):
     lines = run("predict", trained / "c", trained / "bare.csv").output.splitlines()
     assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
     (trained / "bare.csv").write_text("text\nfree money\nlunch\n")
-    lines = run("predict", trained / "c", trained / "bare.csv", "--text-column", "text").output
-    assert [line.split("\t")[1] for line in lines.splitlines()] == ["free money", "lunch"]
+    found = predicted(trained / "c", trained / "bare.csv", "--text-column", "text")
+    assert found == [["free money"], ["lunch"]]
 
 
 def train_on_pairs(files, model, backbone):
@@ -234,8 +233,7 @@ def test_predict_takes_pairs_without_labels(files, tiny_backbone):
     (files / "bare.tsv").write_text("".join("\t".join(pair) + "\n" for pair in expected))
     (files / "bare.csv").write_text("".join(",".join(pair) + "\n" for pair in expected))
     for name in ("bare.tsv", "bare.csv"):
-        lines = run("predict", model, files / name).output.splitlines()
-        assert [line.split("\t")[1:] for line in lines] == expected
+        assert predicted(model, files / name) == expected
     (files / "texts").write_text("free money\nlunch\n")
     (files / "labelled.csv").write_text("text,label\nfree money,1\nlunch,0\n")
     for name in ("texts", "labelled.csv"):
@@ -245,9 +243,11 @@ def test_predict_takes_pairs_without_labels(files, tiny_backbone):
 
 
 def predicted(*args):
-    result = run("predict", *args)
+    """The texts or pairs that are predicted."""
+    result = run("predict", *args, "--format", "jsonl")
     assert result.exit_code == 0, result.output
-    return [line.split("\t")[1:] for line in result.output.splitlines()]
+    records = [json.loads(line) for line in result.output.splitlines()]
+    return [[r["text"], r["text_pair"]] if "text_pair" in r else [r["text"]] for r in records]
 
 
 def test_predict_guesses_no_label_column(trained):
@@ -273,7 +273,8 @@ def test_predict_guesses_no_label_column(trained):
     result = run("predict", model, path)
     assert result.exit_code == 1
     assert "['title', 'text']" in result.output
-    assert "--text-column" in result.output
+    assert "say which hold the text with --text-column" in " ".join(result.output.split())
+    assert "--label-column" not in result.output  # which what is to be predicted has not
     assert predicted(model, path, "--text-column", 2) == [["win"]]
 
 

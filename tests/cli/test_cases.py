@@ -89,7 +89,7 @@ READ = {
                           ("--label-columns", "p,q"), {"p": 2, "(no label)": 1, "q": 0}),
     "cats": ("a.jsonl", lines({"text": "a b", "cats": {"S": 1.0, "H": 0.0}},
                               {"text": "c", "cats": {"S": 0.0, "H": 1.0}}), (), {"H": 1, "S": 1}),
-    "WebAnno": ("a.tsv", WEBANNO, (), {"O": 2, "B-PER": 1, "I-PER": 1, "B-MISC": 1}),
+    "WebAnno": ("a.tsv", WEBANNO, (), {"O": 1, "B-PER": 1, "I-PER": 1, "B-MISC": 1}),
     "WebAnno, one column": ("a.tsv", SIMPLE, (), {"O": 1, "B-PER": 1}),
     "PubTator": ("a.txt", PUBTATOR, (), {"O": 9, "B-Chemical": 2}),
     "BioC": ("a.json", json.dumps({"documents": [{"id": "1", "passages": PASSAGES}]}), (),

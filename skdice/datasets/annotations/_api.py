@@ -13,7 +13,7 @@ from skdice._warn import warn
 from skdice.datasets.annotations._find import find
 from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json, formats, without
 from skdice.datasets.annotations._offsets import UNITS, resolve, units_before
-from skdice.datasets.files import suffix_of, write_text
+from skdice.datasets.files import json_pieces, write_text
 from skdice.datasets.hub import named_rows
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
@@ -276,7 +276,7 @@ def write_annotations(
         raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, offsets, path)))
+        write_text(path, "".join(pieces_of(rows, format, path, offsets)))
     else:
         form.write(path, rows)
     return path
@@ -309,19 +309,13 @@ def is_text(path: Path | None, format: str) -> bool:
 
 
 def pieces_of(
-    rows: Iterable[Row], format: str, offsets: str = "auto", path: Path | None = None
+    rows: Iterable[Row], format: str, path: Path | None, offsets: str = "auto"
 ) -> Iterator[str]:
-    """The text of a file of JSON, in pieces that each end with a row; an array in ``.json``."""
+    """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    in_lines = form.lines and not (path is not None and suffix_of(path) == ".json")
-    begin, between, end = ("", "", "") if in_lines else ("[\n", ",\n", "\n]\n")
-    i = -1
-    for i, row in enumerate(rows):
-        line = as_json(_dumped(row, form, offsets))
-        yield (between if i else begin) + line + "\n" * in_lines
-    if not in_lines:
-        yield end if i >= 0 else "[]\n"
+    values = (as_json(_dumped(row, form, offsets)) for row in rows)
+    return json_pieces(values, path, lines=form.lines)
 
 
 def _dumped(row: Row, form: JsonFormat, offsets: str) -> Any:
