@@ -44,6 +44,7 @@ from skdice.engine.graphs import Graphs, flat
 from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.packing import first_position_id
 from skdice.engine.progress import finite_if_all_are, set_buffer
+from skdice.engine.recipe import schedule_factor
 from skdice.engine.rows import (
     Rows,
     find_style,
@@ -52,7 +53,6 @@ from skdice.engine.rows import (
     row_layout,
     with_mask,
 )
-from skdice.engine.schedules import schedule_factor
 from skdice.engine.window_pooling import TextDataset
 
 

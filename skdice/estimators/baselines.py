@@ -25,8 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import draw_seed
-from skdice.estimators.planning import draw_epochs
+from skdice.engine.fit_plan import draw_epochs, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.positive import positive_class

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.metrics import spans_f1_score

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import Interval, StrOptions
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.tasks.multi_span_qa import MultiSpanReading
 

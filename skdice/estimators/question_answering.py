@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading

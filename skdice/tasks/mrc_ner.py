@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import expit
 from torch import nn
 
+from skdice.engine.fit_plan import Examples, Mode, check_known, check_reduction, fresh_loss
 from skdice.engine.module import EncoderModule
-from skdice.engine.plan import Examples, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics.schemes import to_tags
@@ -23,7 +23,6 @@ from skdice.tasks._token_rows import (
     token_options,
     tokens_of_block,
 )
-from skdice.tasks._training import check_known, check_reduction, fresh_loss
 from skdice.tasks.tagging import Tagging
 from skdice.text.encoding import Windows
 from skdice.text.entities import Span, as_entities, check_queries
@@ -88,6 +87,10 @@ class MRC(Task):
             check_known(types, (kind for row in held.targets for kind, _, _ in row), "types")
         model.queries_ = check_queries(model.queries, types)
         return data, held
+
+    def labels_in(self, targets: list[list[Span]]) -> Iterable[Any]:
+        """Return the types."""
+        return (kind for row in targets for kind, _, _ in row)
 
     def prepare_training(
         self, model: Any, data: Examples, held: Examples | None, mode: Mode

@@ -398,7 +398,7 @@ def test_features_are_those_of_padded_batches(kind, pooling, gpu, tiny_backbones
     monkeypatch.setattr(rows, "TOKENS", 256)
     settled = []  # where a CPU looks at masks, a GPU does not
     monkeypatch.setattr(
-        "skdice.engine.features.settle_attention",
+        "skdice.engine.frozen_encoder.settle_attention",
         lambda module, device: (
             settled.append(device)
             or settle_attention(module, "cpu" if len(settled) > 1 else "cuda")

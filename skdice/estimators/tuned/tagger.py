@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_validation, draw_seed
+from skdice.engine.fit_plan import check_validation, draw_seed
 from skdice.estimators.scores import outputs_of
 from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics.calibration import log

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import StrOptions
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import split_tag
 from skdice.tasks.entities import Entities
