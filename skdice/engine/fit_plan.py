@@ -238,12 +238,17 @@ def length_of_fit(
 
 
 def _without_weightless(task: Any, data: Examples) -> tuple[Examples, list[Any]]:
-    """Examples that weigh more than 0, as in scikit-learn, and labels that none of them has."""
+    """Rows without those of weight 0 if a label is theirs alone, and such labels.
+
+    It counts as absent, as in scikit-learn. Other rows of weight 0 stay in their batches, as
+    sentences that were not annotated do.
+    """
     if data.weights is None or data.weights.all():
         return data, []
     kept = data.take(np.flatnonzero(data.weights))
     before, after = (set(task.labels_in(rows.targets)) for rows in (data, kept))
-    return kept, sorted(before - after, key=str)
+    lost = sorted(before - after, key=str)
+    return kept if lost or not task.keeps_weightless else data, lost
 
 
 def _weightless(labels: list[Any]) -> str:

@@ -213,7 +213,9 @@ def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
     size = rows_of_update(model)
     if plan is None or not _learns_by_heart(model):
         return choose_epochs(n_rows, size)
-    n_rare = np.bincount(plan.dataset.targets[plan.of_an_epoch], minlength=2).min()
+    rows = plan.of_an_epoch
+    trained = rows[plan.dataset.shares[rows] > 0]  # weights of 0 leave rows out
+    n_rare = np.bincount(plan.dataset.targets[trained], minlength=2).min()
     return choose_epochs(n_rows, size, int(n_rare), rate_of(model))
 
 

@@ -195,7 +195,3 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         texts = read_texts(X)
         rows = split_texts(self.tokenizer_, texts)
         return [list(zip(w.starts.tolist(), w.ends.tolist(), strict=True)) for w in rows]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Micro F1 over exact (start, end, label); see `evaluate`."""
-        return self.evaluate(X, y)["f1"]

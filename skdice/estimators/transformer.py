@@ -28,6 +28,7 @@ from skdice.engine.recipe import check_optimizer, spread_of_logits
 from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.net_settings import OF_TEXT_NET
+from skdice.estimators.scores import Scored
 from skdice.estimators.streams import iter_blocks
 from skdice.tasks import Task
 from skdice.text.long_texts import Cuts
@@ -45,7 +46,7 @@ _AUTO = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerEstimator(NetEstimator):
+class TransformerEstimator(Scored, NetEstimator):
     """Base of the text estimators.
 
     A subclass has a `task`, the parameters of that task, and the methods that predict.
@@ -107,11 +108,6 @@ class TransformerEstimator(NetEstimator):
         """The labels or tags that the outputs of the head stand for."""
         names: np.ndarray = getattr(self, self.task.outputs)
         return names
-
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        return self.task.measure(self)
 
     # ---- training
 

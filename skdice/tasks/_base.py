@@ -55,6 +55,7 @@ class Task(ABC):
     keys: ClassVar[tuple[str, ...]]  # of a row of X in JSON lines
     formats: ClassVar[tuple[str, ...]]  # in which predictions are written; "auto" is the first
     tuned_by: ClassVar[str] = "BiasTunedClassifier"  # the estimator that tunes its decision
+    judged_by: ClassVar[str] = "predict"  # the method whose rows `rate` takes
     judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
     outputs: ClassVar[str] = "classes_"  # the attribute that names the outputs of the head
     unit: ClassVar[str] = "texts"  # what the loss counts
@@ -64,6 +65,7 @@ class Task(ABC):
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
     is_default: ClassVar[bool] = True  # for a model of transformers with this head
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
+    keeps_weightless: ClassVar[bool] = True  # rows of weight 0 stay in their batches
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
     padder: ClassVar[type[Padder]] = Padder
 
@@ -364,9 +366,13 @@ model("Ann lives in Rome")"""
         """Return true and predicted spans as (type, start, end), if the task is judged by spans."""
         raise NotImplementedError
 
+    def truth(self, model: Any, X: Any, y: Any) -> Any:
+        """Return the checked rows of y as `rate` takes them."""
+        return self.read(model, X, y)[1]
+
     @abstractmethod
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
-        """Return the scores of predictions, with ``f1`` among them."""
+        """Return the scores of what `judged_by` gave, with ``f1`` among them."""
 
     @abstractmethod
     def measure(self, model: Any) -> str:

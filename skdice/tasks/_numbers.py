@@ -34,6 +34,7 @@ class Numbers(Classification):
     name = "numbers"
     rows = "rows of numbers"
     estimator = "DiceClassifier"
+    keeps_weightless = False
 
     # ---- rows
 

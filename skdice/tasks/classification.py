@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from scipy.special import expit, softmax
 from sklearn.metrics import classification_report
+from sklearn.utils import check_consistent_length
 from torch import nn
 
 from skdice._checks import shown
@@ -31,7 +32,7 @@ from skdice.metrics.labels import (
 )
 from skdice.tasks._base import Named, Task, label_names
 from skdice.text.encoding import Windows
-from skdice.text.inputs import as_texts, check_width
+from skdice.text.inputs import as_texts, check_weights, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 
 Found = list[tuple[TextWindow, np.ndarray]]
@@ -238,9 +239,19 @@ class Classification(Task):
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def truth(self, model: Any, X: Any, y: Any) -> Any:
+        """Return labels or 0/1 rows, all of them known to the model."""
+        labels = known_labels(y, model.classes_, getattr(model, "multilabel_", False))
+        check_consistent_length(X, labels)
+        return labels
+
+    def rate(
+        self, model: Any, true: Any, predicted: Any, sample_weight: Any = None
+    ) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
-        return class_scores(true, np.array(predicted), model.classes_, positive_index(model))
+        weights = check_weights(sample_weight, len(true))
+        positive = positive_index(model)
+        return class_scores(true, np.array(predicted), model.classes_, positive, weights)
 
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""

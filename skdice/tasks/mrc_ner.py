@@ -48,6 +48,7 @@ class MRC(Task):
     formats = Tagging.formats
     unit = "tokens"
     judged = "spans"
+    judged_by = "predict_spans"
     has_classes = False
     padder = SpanPadder
     rows_are = "blocks"
@@ -225,7 +226,7 @@ class MRC(Task):
 
     def reported(self, model: Any, X: Any) -> Any:
         """Return spans, whatever `predict` gives."""
-        return [[span[:3] for span in row] for row in model.predict_spans(X)]
+        return model.predict_spans(X)
 
     def report(
         self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
@@ -238,12 +239,12 @@ class MRC(Task):
 
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans."""
-        return spans_scores(true, list(predicted))
+        return spans_scores(true, [[span[:3] for span in row] for row in predicted])
 
     def validation_score(self, model: Any, held: Examples, blocks: Any) -> float:
         """Return F1 of spans, whatever `predict` gives."""
-        scored = (row for block in blocks for row in self.spans(model, *block))
-        return self.rate(model, held.targets, [[span[:3] for span in row] for row in scored])["f1"]
+        found = (row for block in blocks for row in self.spans(model, *block))
+        return self.rate(model, held.targets, found)["f1"]
 
     def paired_spans(
         self, model: Any, inputs: list[Any], true: Any, predicted: Any
