@@ -36,9 +36,9 @@ __all__ = [
     "attention_of",
     "check_feature_names",
     "check_method_params",
-    "dispatch_mode",
     "end_allocating",
     "expect_eager_steps",
+    "expect_skipped_steps",
     "get_sampler_tags",
     "name_estimators",
     "routing_enabled",
@@ -49,13 +49,6 @@ __all__ = [
 def attention_of(encoder: Any) -> str | None:
     """The attention of a model of transformers, which has a public setter and no getter."""
     return getattr(getattr(encoder, "config", None), "_attn_implementation", None)
-
-
-def dispatch_mode() -> Any:
-    """The class for seeing which operations are called; torch is imported where it is needed."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    return TorchDispatchMode
 
 
 def end_allocating(device: int, pool: Any) -> None:
@@ -69,6 +62,11 @@ def end_allocating(device: int, pool: Any) -> None:
 def expect_eager_steps(optimizer: Any) -> None:
     """Let an optimiser that will be captured not warn of steps before that."""
     optimizer._warned_capturable_if_run_uncaptured = True
+
+
+def expect_skipped_steps(optimizer: Any) -> None:
+    """Let a schedule not warn where the first update is skipped."""
+    optimizer._opt_called = True
 
 
 def accepts_sample_weight(scorer: Any) -> bool:

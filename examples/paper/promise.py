@@ -72,7 +72,7 @@ def tried(given: tuple[Path, Path, int]) -> list[dict[str, Any]]:
             for _ in range(n_splits):
                 chosen, others = split(random, rows.n_rows, kind)
                 try:
-                    bias = tune(rows.take(np.unique(chosen)), bound(SHARE)).bias
+                    bias = tune(rows.take(np.unique(chosen)), bound(SHARE, strict=True)).bias
                 except ValueError:
                     continue  # out of reach, and named so
                 new = rows.take(others)

@@ -7,6 +7,7 @@ splits.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -29,6 +30,11 @@ FILES = {
     "squad2_half_dev": ["dev-v2.0.json"],
     "xquad": ["xquad.en.json", "xquad.zh.json"],
     "cmrc2018": ["cmrc2018_dev.json", "cmrc2018_trial.json"],
+    "gmb": ["ner_dataset.csv"],
+    "sst2": ["train.tsv", "dev.tsv"],
+    "sst5": [f"stsa.fine.{part}" for part in ("train", "dev", "test")],
+    "qqp": ["pairs.tsv"],
+    "goemotions": ["labels.txt", *(f"{part}.tsv" for part in ("train", "dev", "test"))],
 }
 # In SQuAD's form and without rows to train on: Table 1 counts them.
 COUNTED = ("xquad", "cmrc2018")
@@ -45,7 +51,8 @@ class Task:
     Attributes
     ----------
     name : str
-    kind : {"tags", "labels", "answers"}
+    kind : {"tags", "labels", "several", "answers"}
+        "several" are texts with any number of labels.
     train, dev, test : tuple of (X, y)
     pos_label : label or None
         Whose F1 counts; None is micro span F1 for tags and macro F1 for labels.
@@ -79,6 +86,12 @@ def load(name: str, folder: Path, seed: int = 0, limit: int | None = None) -> Ta
     if limit is not None:
         draw = few if task.kind == "labels" else sample
         parts = {part: draw(getattr(task, part), limit) for part in ("train", "dev", "test")}
+        if task.kind == "several":  # a few rows do not hold every label
+            known = {label for row in parts["train"][1] for label in row}
+            parts = {
+                part: (X, [[label for label in row if label in known] for row in y])
+                for part, (X, y) in parts.items()
+            }
         task = replace(task, **parts)
     return task
 
@@ -172,7 +185,69 @@ def _weibo(folder: Path, seed: int) -> Task:
     return Task("weibo", "tags", *parts)
 
 
+def _gmb(most: int | None) -> Any:
+    """English news with eight types; it has no split, so one of 40,000, 4,000 and 3,959."""
+
+    def read(folder: Path, seed: int) -> Task:
+        X: list[list[str]] = []
+        y: list[list[str]] = []
+        with paths("gmb", folder)[0].open(encoding="cp1252", newline="") as file:
+            rows = csv.reader(file)
+            next(rows)
+            for sentence, word, _, tag in rows:
+                if sentence:
+                    X.append([])
+                    y.append([])
+                X[-1].append(word)
+                y[-1].append(tag)
+        order = np.random.default_rng(0).permutation(len(X))
+        parts = [order[:40_000][:most], order[40_000:44_000], order[44_000:]]
+        found = [([X[i] for i in part], [y[i] for i in part]) for part in parts]
+        return Task("gmb" if most is None else "gmb_10k", "tags", *found)
+
+    return read
+
+
 # ---- labels
+
+
+def _sst2(folder: Path, seed: int) -> Task:
+    """Phrases to train on, 2,000 of them held out, and the sentences of GLUE's development set."""
+    parts = []
+    for path in paths("sst2", folder):
+        rows = [line.rsplit("\t", 1) for line in path.read_text("utf-8").splitlines()[1:]]
+        parts.append(([text.strip() for text, _ in rows], [label for _, label in rows]))
+    (X, y), test = parts
+    order = np.random.default_rng(0).permutation(len(X))
+    held, rest = (([X[i] for i in part], [y[i] for i in part]) for part in np.split(order, [2000]))
+    return Task("sst2", "labels", rest, held, test)
+
+
+def _sst5(folder: Path, seed: int) -> Task:
+    parts = []
+    for path in paths("sst5", folder):
+        rows = [line.split(" ", 1) for line in path.read_text("latin-1").splitlines()]
+        parts.append(([text for _, text in rows], [label for label, _ in rows]))
+    return Task("sst5", "labels", *parts)
+
+
+def _qqp(folder: Path, seed: int) -> Task:
+    """Pairs of all sources together, as each source has a style and a share of its own."""
+    with paths("qqp", folder)[0].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter="\t"))[1:]
+    X, y = [(row[2], row[3]) for row in rows], [row[1] for row in rows]
+    return Task("qqp", "labels", *_split(X, y, (0.1, 0.1), 0), "1")
+
+
+def _goemotions(folder: Path, seed: int) -> Task:
+    """Comments with one to five of 28 labels, the rarest on 77 of 43,410."""
+    labels, *files = paths("goemotions", folder)
+    names, parts = labels.read_text().split(), []
+    for path in files:
+        rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+        several = [[names[int(i)] for i in row[1].split(",")] for row in rows]
+        parts.append(([row[0] for row in rows], several))
+    return Task("goemotions", "several", *parts)
 
 
 def _mrpc_rows(path: Path) -> tuple[list[Any], list[str]]:
@@ -310,6 +385,7 @@ TASKS: dict[str, Any] = {
     "wnut17_product": _sentences_with("product"),
     "wnut17_all": _tags("wnut17"),  # the name of runs on all of its rows
     "bc5cdr": _bc5cdr,
+    "bc5cdr_all": _tags("bc5cdr"),
     "weibo": _weibo,
     "ud_en": _tags("ud_en_ewt", read_conllu),
     "ud_zh": _tags("ud_zh_v1_hankcs", read_conllu),
@@ -325,4 +401,10 @@ TASKS: dict[str, Any] = {
     "clinc_150_tail": _some_intents(150, 60, 4),
     "squad1": _squad1,
     "squad2": _squad2,
+    "gmb_10k": _gmb(10_000),
+    "gmb": _gmb(None),
+    "sst2": _sst2,
+    "sst5": _sst5,
+    "qqp": _qqp,
+    "goemotions": _goemotions,
 }

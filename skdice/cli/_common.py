@@ -143,6 +143,10 @@ def new_file(path: Path | None, option: str, force: bool, *, folder: bool = Fals
     """Refuse a file, or `folder`, that cannot be written, or that exists without `force`."""
     if path is None:
         return
+    from skdice.datasets.files import is_regular
+
+    if not folder and not path.is_dir() and path.exists() and not is_regular(path):
+        return  # a device or a pipe, which is written through
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{str(path.parent)!r} is no folder: make it, or write elsewhere")
     if path.exists() and not force:
@@ -150,7 +154,7 @@ def new_file(path: Path | None, option: str, force: bool, *, folder: bool = Fals
     if path.exists() and path.is_dir() != folder:
         kind = "folder" if folder else "file"
         raise typer.BadParameter(f"{str(path)!r} is no {kind}: give another {option}")
-    _check_writable(path.parent)
+    _check_writable(Path(os.path.realpath(path)).parent)
 
 
 def _check_writable(folder: Path) -> None:

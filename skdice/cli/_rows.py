@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
+from io import TextIOWrapper
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,21 @@ def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:
     how = columns.of_entities()
     found = read_annotations(file, form or "jsonl", with_entities=False, **how)
     return zip(found.texts, found.metadata, strict=True)
+
+
+def standard_input(encoding: str) -> Iterable[str]:
+    """The lines of standard input, whatever the locale; a byte that is not text names its line."""
+    from skdice.text.inputs import check_characters
+
+    if isinstance(sys.stdin, TextIOWrapper):
+        try:
+            sys.stdin.reconfigure(encoding=encoding, errors="surrogateescape")
+        except LookupError:
+            problem = f"encoding={encoding!r} is unknown: use one such as 'latin-1'"
+            raise ValueError(problem) from None
+    for number, line in enumerate(sys.stdin, 1):
+        check_characters(line, f"standard input, line {number},")
+        yield line
 
 
 def stream_of(estimator: Any, lines: Iterable[str]) -> Iterator[Row]:

@@ -167,7 +167,7 @@ def _run(
         estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
     train, test, held = parts["train"], parts["test"], parts.get("dev")
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-    OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')} each")
+    OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')}")
 
     latest: Comparison | None = None
     n_made = 0
@@ -201,9 +201,9 @@ def _run(
             OUT.print(f"{runs} from {figures}: delete it to train anew")
     except KeyboardInterrupt as stop:
         if latest is not None:
-            asked = {model.label for model in models}
+            asked = {m.label: n_seeds if m.depends_on_seed else 1 for m in models}
             n = sum(len(row.runs) for row in latest.rows if row.label in asked)
-            runs = counted(len(asked) * n_seeds, "run")
+            runs = counted(sum(asked.values()), "run")
             stop.args = (f"{n} of {runs} are kept, run again to go on",)
         raise
     finally:
@@ -229,6 +229,7 @@ def _numbered(path: Path, number: int) -> Path:
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
     from skdice.cli import _story
+    from skdice.datasets.files import replacing
     from skdice.metrics.classification import OF_LABEL
 
     models = [model for model in comparison.rows if model.runs]
@@ -269,7 +270,6 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     except ImportError as error:
         ERR.print(f"no chart: {error}")
         return
-    partial = output / ".comparison.writing.png"
-    figure.savefig(partial, dpi=150)
-    partial.replace(output / "comparison.png")
+    with replacing(output / "comparison.png", "wb") as file:
+        figure.savefig(file, dpi=150, format="png")
     OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from io import TextIOWrapper
 from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from skdice._checks import counted
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
-from skdice.cli._rows import Row, rows_of, stream_of
+from skdice.cli._rows import Row, rows_of, standard_input, stream_of
 
 BLOCK = 64  # rows of standard input that are predicted at a time
 
@@ -74,12 +75,14 @@ def predict(
     estimator = _common.load(model, device)
     how = _format_of(estimator, form)
     if str(file) == "-":
-        rows, block_size = stream_of(estimator, sys.stdin), BLOCK
+        rows, block_size = stream_of(estimator, standard_input(columns.encoding)), BLOCK
         if estimator.task.rows_are == "json":  # which may have no ids
             how = "jsonl"
             rows = ((x, name or str(i)) for i, (x, name) in enumerate(rows))
     else:
         rows, block_size = iter(rows_of(estimator, file, columns)), 4096
+    if out is None and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
     write = _write_rows if estimator.task.has_words else _write_entities
     n_rows = write(estimator, how, rows, out, block_size)
     if out is not None:
@@ -117,7 +120,8 @@ def _write_rows(
     done = 0
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
         if how == "squad":  # one object, from id to answer
-            rows = list(rows)
+            if not (rows := list(rows)):
+                raise ValueError("the input is empty: give at least one example")
             found = estimator.predict([x for x, _ in rows])
             answers = dict(zip([name for _, name in rows], found, strict=True))
             file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")

@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from skdice._lock import PROCESS
+from skdice.engine.checkpoints import digest
 from skdice.engine.module import EncoderModule, TaskModel
 
 # peft's name for each head of transformers.
@@ -69,6 +70,16 @@ def load_adapter(module: EncoderModule, folder: Path) -> None:
     with _quiet():
         adapted = peft().PeftModel.from_pretrained(module.model, str(folder), is_trainable=True)
     _attach(module, adapted)
+
+
+def checksum_of_backbone(module: EncoderModule) -> str:
+    """A checksum of the weights that an adapter leaves as they are, under whatever names."""
+    frozen = [
+        p
+        for name, p in module.named_parameters()
+        if name.startswith("encoder.") and name not in (module.trainable or ())
+    ]
+    return digest(sorted(map(digest, frozen)))
 
 
 def merge_adapter(module: EncoderModule) -> EncoderModule:

@@ -17,6 +17,7 @@ import torch
 
 from skdice._checks import checked
 from skdice._warn import warn
+from skdice.datasets.files import put_in_place, temporary_for
 from skdice.exceptions import CheckpointWarning
 from skdice.folders import sync
 
@@ -72,8 +73,6 @@ class Checkpoints:
         self.updates, self.seconds = parse_interval(every)
         self.folder = Path(folder) / f"fit-{identity[:16]}"
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.glob("*.part"):  # of a process that was killed
-            left.unlink(missing_ok=True)
         self.last_time = time.monotonic()
 
     def due(self, n_updates: int) -> bool:
@@ -87,17 +86,15 @@ class Checkpoints:
 
         It is no error, as on a full disk: the fit is worth more than a checkpoint.
         """
-        part = self.folder / f"{os.getpid()}.part"
         try:
-            with open(part, "wb") as file:
+            with temporary_for(self.folder / "update", "wb") as file:
                 torch.save(state, file)
                 file.flush()
                 os.fsync(file.fileno())
-            name = f"update-{n_updates:09d}-{_checksum(part)}.pt"
-            os.replace(part, self.folder / name)
+                name = f"update-{n_updates:09d}-{_checksum(Path(file.name))}.pt"
+                put_in_place(file, self.folder / name)
             sync(self.folder)
         except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
-            part.unlink(missing_ok=True)
             warn(
                 f"no checkpoint at update {n_updates}: {self.folder} cannot be written ({error}). "
                 "Training goes on, with the earlier checkpoints kept",
@@ -113,16 +110,20 @@ class Checkpoints:
 
         It warns of each damaged file that it passes over, and raises if all are damaged.
         """
-        files = self._files()
-        for path in reversed(files):
-            if path.stem.endswith(_checksum(path)):
-                return torch.load(path, map_location="cpu", weights_only=True)
+        damaged = False
+        for path in reversed(self._files()):
+            try:
+                if path.stem.endswith(_checksum(path)):
+                    return torch.load(path, map_location="cpu", weights_only=True)
+            except FileNotFoundError:  # another process has written newer ones
+                return self.last()
+            damaged = True
             warn(
                 f"{path} is damaged: its checksum is another than its name says. Going on from "
                 "the checkpoint before it",
                 CheckpointWarning,
             )
-        if files:
+        if damaged:
             raise ValueError(
                 f"checkpoint_dir: every checkpoint in {self.folder} is damaged. Delete that "
                 "folder to begin anew, or give an estimator resume='never'"

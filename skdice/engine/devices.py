@@ -92,7 +92,7 @@ def cpu_has_bf16() -> bool:
     has not been measured, and torch before 2.12 does not say what a processor has: False.
     """
     look_up = getattr(torch.cpu, "get_capabilities", dict)  # of torch 2.12
-    capable = look_up()
+    capable: dict[str, Any] = dict(look_up())
     return bool(capable.get("amx_bf16") or capable.get("avx512_bf16"))
 
 

@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from skorch.callbacks import EarlyStopping
 
 from skdice.engine import devices, ranks
+from skdice.engine.ahead import ahead
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import Batch, ahead, weightless
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import FitRandomState
 from skdice.engine.graphs import graphs_of_updates, rates_on_device
+from skdice.engine.layouts import Batch, weightless
 from skdice.engine.progress import (
     Progress,
     check_skipped,
     count_skipped,
+    put_back,
     restore,
     state_of,
     trained_state,
@@ -107,7 +110,7 @@ class Fit:
                     self.embeddings.step_aside()
                     net.initialize_optimizer()
                 if self.progress.best is not None:
-                    net.module_.load_state_dict(self.progress.best, strict=False)
+                    put_back(net.module_, self.progress.best)
                 settle_attention(net.module_, net.device)
                 net.set_training(False)
         if self.checkpoints is not None:
@@ -135,7 +138,7 @@ class Fit:
         net.history.record("skipped_updates", len(losses) - len(made))
         if self.graphs is not None and self.graphs.reason:
             net.history.record("eager", self.graphs.reason)
-            if net.verbose and progress.epoch == 0:
+            if net.verbose and (progress.epoch == 0 or "eager" not in net.history[-2]):
                 print(f"updates are not recorded as CUDA graphs: {self.graphs.reason}", flush=True)
         if self.validation_score is not None:
             with net.changing, self.embeddings.whole() if self.embeddings else nullcontext():
@@ -148,7 +151,11 @@ class Fit:
         try:
             net.notify("on_epoch_end", dataset_train=self.dataset, dataset_valid=None)
         except KeyboardInterrupt:
-            return False  # how skorch's callbacks, such as EarlyStopping, end a training
+            # skorch's EarlyStopping raises it, too, and has counted up to its patience by then.
+            stops = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
+            if not any(callback.misses_ == callback.patience for callback in stops):
+                raise
+            return False
         return self.patience is None or progress.stale < self.patience
 
     def update(self, batch: list[Batch]) -> None:

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from skdice._compat import dispatch_mode, end_allocating, expect_eager_steps
+from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
-from skdice.engine.batching import Batch
 from skdice.engine.devices import to_device
+from skdice.engine.layouts import Batch
 from skdice.engine.progress import set_buffer
-from skdice.engine.rows import Rows
 
+SEVERAL = "an update has several micro-batches, or texts of several windows"
 EAGER_RUNS = 2  # of a shape before it is recorded
 MOST = 32  # shapes that are recorded; others are rare
 Tensors = tuple[torch.Tensor, ...]
@@ -75,8 +75,9 @@ class Graphs:
         """Whether there is a recording."""
         return any(shape.replay is not None for shape in self.shapes.values())
 
-    def __call__(self, given: Mapping[str, torch.Tensor]) -> Tensors:
-        """Return what the function gives for these inputs, wherever they are."""
+    def __call__(self, inputs: Mapping[str, Any]) -> Tensors:
+        """Return what the function gives for the tensors among these inputs, wherever they are."""
+        given = {name: v for name, v in inputs.items() if isinstance(v, torch.Tensor)}
         with self.lock:
             shape = self._shape(given)
             if shape is None:
@@ -90,11 +91,7 @@ class Graphs:
             if shape.replay is not None:
                 return tuple(values.clone() for values in shape.replay())
             shape.runs += 1
-            with Waits() if shape.runs == 1 else nullcontext() as waits:
-                found = self._run_eagerly(shape)
-            if waits is not None and waits.seen and self.reason is None:
-                self.reason = f"{waits.seen} waits for the GPU"
-            return found
+            return self._run_eagerly(shape)
 
     def _shape(self, given: Mapping[str, torch.Tensor]) -> Shape | None:
         key = tuple((name, values.shape, values.dtype) for name, values in given.items())
@@ -163,34 +160,6 @@ def record(
     return replay
 
 
-class Waits(dispatch_mode()):  # type: ignore[misc]
-    """Notes the first operation that no graph can hold: one that reads a value, or copies it."""
-
-    READS = (
-        *("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "argwhere"),
-        *("_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave"),
-    )
-    seen: str | None = None
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        found = function(*args, **(kwargs or {}))
-        name = function.overloadpacket.__name__
-        by_mask = name.startswith("index") and any(
-            place is not None and place.dtype in (torch.bool, torch.uint8)
-            for places in args[1:2]
-            if isinstance(places, (list, tuple))
-            for place in places
-        )
-        given = [value for value in args if isinstance(value, torch.Tensor)]
-        copied = name in ("_to_copy", "copy_") and isinstance(found, torch.Tensor)
-        moved = copied and any(value.device.type != found.device.type for value in given)
-        if name in self.READS or by_mask or moved:
-            self.seen = self.seen or name
-        return found
-
-
 # ---- updates
 
 
@@ -198,9 +167,11 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
     """The updates of a fit, see `FineTuningNet.make_update`."""
 
     def update(inputs: dict[str, torch.Tensor]) -> Tensors:
-        group = dict(inputs)
+        group: dict[str, Any] = dict(inputs)
+        if fit.layout is not None:
+            group["layout"] = fit.layout
         target, weight = group.pop("target"), group.pop("weight", None)
-        return net.make_update([([group], target, weight)], fit.draws)[:2]
+        return net.make_update([([group], target, weight)], fit.draws)
 
     def keep() -> Callable[[], None]:
         states, memory = fit.draws.states(), dict(net.criterion_.named_buffers())
@@ -221,16 +192,16 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
 
 
 def why_eager(net: Any, fit: Any) -> str | None:
-    """Why the updates of a fit cannot be recorded; None if nothing is known to prevent it."""
+    """Why the updates of a fit are not recorded; None if they are, until a recording is refused.
+
+    Here is what a recording would get wrong without an error. What it refuses, it says itself.
+    """
     callbacks = [callback for _, callback in net.callbacks_]
-    unpadded = hasattr(net.module_, "encoder") and not isinstance(fit.layout, Rows)
     reasons = {
         "cuda_graphs is False": not net.cuda_graphs,
         "several processes train together": fit.n_processes > 1,
-        "gradient_accumulation is above 1": net.gradient_accumulation > 1,
         "gradient_checkpointing computes layers twice": getattr(net.module_, "checkpointed", False),
-        "texts have several windows": hasattr(fit.dataset, "pooling"),
-        "the loss counts what is padded": unpadded,
+        "the loss has no heeds_weights": fit.layout is not None and not fit.layout.recurs,
         "the optimizer is no fused Adam or AdamW": not can_be_recorded(net.optimizer_),
         "a callback looks at gradients": any(map(looks_at_gradients, callbacks)),
     }
@@ -249,14 +220,14 @@ def looks_at_gradients(callback: Any) -> bool:
     return type(callback).on_grad_computed is not Callback.on_grad_computed
 
 
-def flat(batch: list[Batch]) -> dict[str, torch.Tensor] | None:
-    """The tensors of an update by name; None if it is not one micro-batch of nothing else."""
+def flat(batch: list[Batch]) -> dict[str, Any] | None:
+    """What an update reads, by name; None if that is not the tensors of one micro-batch."""
     if len(batch) > 1 or len(batch[0][0]) > 1:
         return None
     (group,), target, weight = batch[0]
     given = {**group, "target": target, "weight": weight}
-    given = {name: values for name, values in given.items() if values is not None}
-    return given if all(isinstance(values, torch.Tensor) for values in given.values()) else None
+    others = {name for name, v in given.items() if not (v is None or isinstance(v, torch.Tensor))}
+    return given if others <= {"layout"} else None
 
 
 @contextmanager

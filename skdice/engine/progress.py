@@ -64,7 +64,7 @@ def state_of(fit: Any, *, finished: bool = False) -> dict[str, Any]:
 def restore(fit: Any, state: dict[str, Any]) -> None:
     """Bring a fit to the point at which `state` was taken."""
     net = fit.net
-    net.module_.load_state_dict(state["module"], strict=False)
+    put_back(net.module_, state["module"])
     for name, value in state["criterion"].items():
         set_buffer(net.criterion_, name, value.to(net.device))
     # The epoch that was interrupted is opened again.
@@ -88,9 +88,17 @@ def restore(fit: Any, state: dict[str, Any]) -> None:
 
 
 def trained_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Weights that are trained, and buffers; not copies."""
-    frozen = {name for name, p in module.named_parameters() if not p.requires_grad}
-    return {name: value for name, value in module.state_dict().items() if name not in frozen}
+    """Weights that are trained, and buffers, each once; not copies."""
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    return {**{n: p.detach() for n, p in trained.items()}, **dict(module.named_buffers())}
+
+
+@torch.no_grad()
+def put_back(module: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
+    """Give a module the values of an earlier `trained_state`."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, value in state.items():
+        own[name].copy_(value)
 
 
 def set_buffer(module: torch.nn.Module, name: str, value: torch.Tensor) -> None:

@@ -7,7 +7,6 @@ with them, so that all processes make the same update.
 from __future__ import annotations
 
 import atexit
-import multiprocessing
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +17,20 @@ from torch import Tensor, distributed, nn
 
 from skdice.engine.checkpoints import digest
 
+# The number of the process that the launcher's variables are for. Workers of joblib, Dask and
+# multiprocessing inherit them with this one, and so know that they are others.
+OWNER = "SKDICE_RANK_OWNER"
+
 
 def n_processes() -> int:
     """Processes that a launcher started to train together; 1 where there was none."""
-    # The workers of joblib inherit the launcher's variables, and are none of its processes.
-    worker = multiprocessing.current_process().name.startswith("LokyProcess")
-    return 1 if worker or "RANK" not in os.environ else int(os.environ.get("WORLD_SIZE", 1))
+    own = str(os.getpid())
+    if "RANK" not in os.environ or os.environ.setdefault(OWNER, own) != own:
+        return 1
+    return int(os.environ.get("WORLD_SIZE", 1))
+
+
+n_processes()  # before this process starts workers
 
 
 def rank() -> int:

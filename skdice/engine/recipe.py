@@ -30,7 +30,7 @@ import torch
 from skdice._checks import shown
 from skdice.backbones import load_config
 from skdice.engine import ranks
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 
 SCHEDULES = ("constant", "linear", "cosine")
 # Width up to which it holds: rate of full fine-tuning, the same for texts of two classes, and

@@ -45,7 +45,7 @@ def train_used_embeddings(net: Any, dataset: Any) -> UsedEmbeddings | None:
     seen = net.callbacks or net.keep_optimizer  # which would see or keep what is no table
     if not on_cpu or not plain or seen or not has_separable_embeddings(net.module_):
         return None
-    embeddings = UsedEmbeddings(net.module_, dataset.windows, net.padder.pad_id)
+    embeddings = UsedEmbeddings(net.module_, dataset.windows, net.padding.token)
     if not embeddings.pays:
         return None
     embeddings.take_place()

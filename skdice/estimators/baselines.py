@@ -205,24 +205,24 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,)."""
-        table = self._features(X)
-        return self.classes_[self.model_.predict(table)]
+        return self.classes_[self._of_rows(X, "predict")]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes), in the order of `classes_`."""
-        table = self._features(X)
-        return self.model_.predict_proba(table)
+        return self._of_rows(X, "predict_proba")
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
-        table = self._features(X)
-        return self.model_.decision_function(table)
+        return self._of_rows(X, "decision_function")
 
-    def _features(self, X: Any) -> Any:
+    def _of_rows(self, X: Any, method: str) -> np.ndarray:
         check_is_fitted(self)
-        texts = as_texts(X)
+        texts = as_texts(X, may_be_empty=True)
         check_width(texts, self._width, self)
-        return self._table(texts)
+        # scikit-learn refuses to predict no row at all.
+        table = self._table(texts or ["" if self._width == 1 else ("", "")])
+        values: np.ndarray = getattr(self.model_, method)(table)
+        return values[: len(texts)]
 
     def _table(self, texts: list[Any]) -> Any:
         if isinstance(texts[0], str):
@@ -376,14 +376,17 @@ default="auto"
         check_is_fitted(self)
         tagger = self._tagger()
         return object_array(
-            [tagger.tag(features_of(row)) if row else [] for row in as_sentences(X)]
+            [
+                tagger.tag(features_of(row)) if row else []
+                for row in as_sentences(X, may_be_empty=True)
+            ]
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of each tag, an array (n_tokens, n_classes) for each sentence."""
         check_is_fitted(self)
         tagger, names, tables = self._tagger(), self.classes_.tolist(), []
-        for row in as_sentences(X):
+        for row in as_sentences(X, may_be_empty=True):
             if row:
                 tagger.set(features_of(row))
             values = (tagger.marginal(name, t) for t in range(len(row)) for name in names)
@@ -435,7 +438,6 @@ def features_of(tokens: list[str]) -> list[list[str]]:
 
 
 def _of_word(token: str) -> list[str]:
-    token = token.encode("utf-8", "replace").decode()  # of a half of a surrogate pair
     lower = token.lower()
     kinds = [("X", str.isupper), ("x", str.islower), ("d", str.isdigit)]
     shape = "".join(next((k for k, holds in kinds if holds(c)), c) for c in token)

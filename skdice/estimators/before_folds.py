@@ -34,6 +34,7 @@ def check_rows(estimator: Any, X: Any, y: Any = None) -> None:
     if task is not None and y is not None:
         task.read(estimator, X, y)
     elif task is not None:
+        as_rows(X, "X")  # one at least
         task.inputs(X)
     elif any(map(is_missing, as_rows(X, "X"))):
         as_texts(X)

@@ -13,8 +13,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from torch import nn
 
-from skdice.engine.batching import Padder
-from skdice.engine.net import Batch, FineTuningNet
+from skdice.engine.layouts import Batch, Padding
+from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.scores import ClassScores, decision_scores
@@ -24,6 +24,9 @@ from skdice.tasks.classification import decided
 
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
+
+    def layout(self, dataset: Any) -> None:
+        """There is none: all rows are equally long."""
 
     def batches(self, dataset: Any, rows: np.ndarray, layout: Any = None) -> list[Batch]:
         """All rows of an update at once, in the order of the data."""
@@ -176,7 +179,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     def _make_net(self, criterion: Any, seed: int) -> NumericNet:
         settings = self._net_settings(
-            criterion, seed, padder=Padder(0), precision="fp32", max_grad_norm=None
+            criterion, seed, padding=Padding(0), precision="fp32", max_grad_norm=None
         )
         # From here on only the net holds the module.
         return NumericNet(self.__dict__.pop("module_"), **settings)

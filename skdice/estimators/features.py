@@ -23,9 +23,9 @@ from skdice._checks import check_arguments, kinds_of
 from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice._fitting import all_or_nothing, check_params
 from skdice.backbones import DEFAULT_BACKBONE
-from skdice.engine.batching import Padder
 from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
 from skdice.engine.frozen_encoder import run_encoder, vectors_of_rows
+from skdice.engine.layouts import Padding
 from skdice.text.inputs import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 
@@ -165,8 +165,10 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._check_params()
         self._check_fits(self.encoder_, self.tokenizer_)
         check_feature_names(self, X, reset=False)
-        texts = as_texts(X)
+        texts = as_texts(X, may_be_empty=True)
         width = check_width(texts, self.n_features_in_, self)
+        if not texts:
+            return np.empty((0, self._n_features_out), dtype=np.float32)
         if width == 1 or self.pairs == "joint":
             return self._vectors(texts)
         n = len(texts)
@@ -231,7 +233,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         windows = encode_texts(self.tokenizer_, texts, longest, self.long_texts, cuts := Cuts())
         vectors = run_encoder(
             self.encoder_,
-            Padder.of(self.tokenizer_),
+            Padding.of(self.tokenizer_),
             windows,
             pooling=self.pooling,
             layer=self.layer,

@@ -192,6 +192,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         word in Chinese and Japanese; a rare character may then count as several words.
         """
         self._check_fitted()
-        texts = read_texts(X)
+        texts = read_texts(X, may_be_empty=True)
         rows = split_texts(self.tokenizer_, texts)
         return [list(zip(w.starts.tolist(), w.ends.tolist(), strict=True)) for w in rows]

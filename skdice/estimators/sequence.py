@@ -205,7 +205,8 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         for _, windows in self._windows_with_logits(self._known_texts(X)):
             rows += self.task.decisive_windows(self, windows, bias, temperature)
         if self.multilabel_:
-            return np.stack([object_array(row) for row in rows])
+            flat = object_array([window for row in rows for window in row])
+            return flat.reshape(len(rows), len(self.classes_))
         return object_array([row[0] for row in rows])
 
     def _known_texts(self, X: Any) -> list[Any]:
@@ -217,4 +218,5 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     def _logits(self, X: Any) -> np.ndarray:
         """Logits of shape (n, n_classes)."""
         blocks = self._row_outputs(self._known_texts(X))
-        return np.concatenate([np.stack(logits) for _, logits in blocks])
+        none = np.empty((0, len(self.classes_)))  # there may be no text
+        return np.concatenate([none, *(np.stack(logits) for _, logits in blocks)])

@@ -22,7 +22,7 @@ import torch
 from skdice import backbones
 from skdice._model_files import read_json
 from skdice._warn import warn
-from skdice.engine.adapters import load_adapter
+from skdice.engine import adapters
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
@@ -116,6 +116,8 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
     card = model_card(estimator, metrics or {})
     if caveat := estimator.task.pipeline_caveat(estimator):
         warn(caveat, ServingWarning)
+    if module.adapted:  # the backbone's files are not in the folder
+        state["backbone"] = adapters.checksum_of_backbone(module)
     with replaced(folder, is_model_file) as new:
         _write_model(estimator, new)
         state["files"] = {
@@ -315,38 +317,53 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
 def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderModule:
     """The module whose weights, or those of an adapter to its backbone, are in `where`."""
     head, dropout = estimator.task.head, estimator.dropout
-    source = estimator.backbone if state["adapter"] else str(where)
-    n_outputs = estimator.task.n_outputs(estimator)
+    source = _local_backbone(estimator.backbone) if state["adapter"] else str(where)
+    n_outputs, config = estimator.task.n_outputs(estimator), backbones.load_config(str(where))
     if not state["task_model"]:
-        module = _read_own_head(estimator, source, where.parent, n_outputs)
+        with seeded(0, "cpu"):
+            encoder = backbones.load_encoder(source, config)
+            module: EncoderModule = estimator.task.assemble(estimator, encoder, n_outputs)
+        _read_own_head(module, where.parent)
         module.pooling = state["fitted"].get("pooling")
     elif state["adapter"]:
         with seeded(0, "cpu"):
-            model = backbones.load_with_head(source, head, n_outputs)
+            model = backbones.load_with_head(source, head, n_outputs, config)
         module = TaskModel(model, head, dropout)
     else:
         module = TaskModel(read_model(source, estimator.task), head, dropout)
     if state["adapter"]:
         with _reading(where):
-            load_adapter(module, where)
+            adapters.load_adapter(module, where)
+        # Folders written before this was noted have none.
+        if state.get("backbone", found := adapters.checksum_of_backbone(module)) != found:
+            raise ValueError(
+                f"backbone={estimator.backbone!r} holds other weights than those that the adapter "
+                f"in {str(where)!r} was trained on: get these again, or fit again"
+            )
     return module
 
 
-def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) -> EncoderModule:
-    """An encoder with the head of skdice's own in `folder`."""
+def _local_backbone(backbone: str) -> str:
+    """Where the backbone of an adapter lies; one that would have to be fetched is refused."""
+    where = backbones.find_backbone(backbone)
+    if not Path(where).is_dir():
+        raise ValueError(
+            f"backbone={backbone!r}, to which the saved adapter belongs, is not on this machine, "
+            f"and from_pretrained fetches nothing: get it first, by `hf download {backbone}`"
+        )
+    return where
+
+
+def _read_own_head(module: EncoderModule, folder: Path) -> None:
+    """Give a module the head of skdice's own in `folder`."""
     from safetensors.torch import load_file
 
-    with seeded(0, "cpu"):
-        module: EncoderModule = estimator.task.assemble(
-            estimator, backbones.load_encoder(source), n_outputs
-        )
     with _reading(folder):
         head = load_file(folder / HEAD)
         names = {name for name in module.state_dict() if not name.startswith("encoder.")}
         if set(head) != names:
             raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(names)}")
         module.load_state_dict(head, strict=False)
-    return module
 
 
 def read_model(where: str, task: Task) -> Any:

@@ -19,9 +19,11 @@ from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
+from skdice.engine.ahead import ahead
 from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
-from skdice.engine.batching import EncodedDataset, ahead
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, start_head, warn_of_few_rows
+from skdice.engine.layouts import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import check_optimizer, spread_of_logits
@@ -160,7 +162,7 @@ class TransformerEstimator(Scored, NetEstimator):
         settings = self._net_settings(
             criterion,
             seed,
-            padder=self.task.padder.of(self.tokenizer_),
+            padding=Padding.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
             precision=self.precision,
@@ -367,7 +369,8 @@ class TransformerEstimator(Scored, NetEstimator):
         Parameters
         ----------
         folder : str or Path
-            A folder, or the id of a repository on the hub. A folder is read without the network.
+            A folder, or the id of a repository on the hub. A folder is read without the network;
+            the backbone of an adapter must be there too, or in the hub's cache.
         device : str, default="auto"
             Device to predict on.
 
@@ -379,7 +382,8 @@ class TransformerEstimator(Scored, NetEstimator):
         ------
         ValueError
             If the folder holds no estimator of this class, if any file of the model is missing,
-            new, or not as it was saved, or if weights are NaN.
+            new, or not as it was saved, if weights are NaN, or if an adapter's backbone is not on
+            this machine or has other weights.
         """
         return storage.load(cls, hub.local_folder(folder), device)
 
@@ -427,9 +431,6 @@ class TransformerEstimator(Scored, NetEstimator):
         return {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
-        if "seen" in state:  # of version 0.1: the counts with the number of samples behind them
-            *counts, n = state["seen"]
-            state = {**state, "class_counts": counts, "n_samples_seen": n}
         for name in (*self._saved, *_OPTIONAL):
             key = name.strip("_")
             if name in self._saved or key in state:

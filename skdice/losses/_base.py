@@ -15,7 +15,7 @@ from skdice.losses import _parameters as parameters
 from skdice.losses._inputs import LossInputs
 from skdice.losses._parameters import MOST, check_number
 from skdice.losses._parametrized import ParametrizedModule
-from skdice.losses._read_inputs import inputs_of_indices, read_inputs
+from skdice.losses._read_inputs import read_inputs
 from skdice.losses._search_ranges import OneMinus, Range
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -48,7 +48,8 @@ class Loss(ParametrizedModule):
 
     A subclass is a dataclass of its parameters, with a `kernel` that computes the loss of
     `LossInputs` and takes these parameters as keywords. A subclass that defines a `name` can be
-    given by it, as in ``loss="dice"``.
+    given by it, as in ``loss="dice"``. One in which an example of weight 0 changes nothing sets
+    ``heeds_weights = True``, so that a GPU can train with it in batches of one shape.
 
     Examples
     --------
@@ -58,9 +59,9 @@ class Loss(ParametrizedModule):
     """
 
     name: ClassVar[str]
-    # kernel(inputs, **values) is the loss, or the loss and the buffers that this batch changes. Its
-    # keywords are the parameters, the `needed_buffers`, and the `parts` as functions of inputs.
-    kernel: ClassVar[Callable[..., Any]]
+    # kernel(inputs, **values) is the loss. Its keywords are the parameters, the `needed_buffers`,
+    # and the `parts` as functions of inputs.
+    kernel: ClassVar[Callable[..., Tensor]]
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"reduction": REDUCTIONS}
     # Ranges that are worth searching, by parameter.
@@ -69,6 +70,9 @@ class Loss(ParametrizedModule):
     needed_buffers: ClassVar[tuple[str, ...]] = ()
     # Whether question answering takes it as a softmax over the positions of a window.
     normalizes_over_positions: ClassVar[bool] = False
+    # Whether an example of weight 0 changes nothing. Losses of that kind are padded to shapes that
+    # recur on a GPU. A class with a `kernel` or `forward` of its own says so itself.
+    heeds_weights: ClassVar[bool] = False
     # Whether the background class does not count, so that the loss must know which one it is.
     excludes_background: ClassVar[bool] = False
 
@@ -83,6 +87,9 @@ class Loss(ParametrizedModule):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if ("kernel" in own or "forward" in own) and "heeds_weights" not in own:
+            cls.heeds_weights = False  # whatever the class above it says of its own
         if "name" in cls.__dict__:
             _register(cls)
 
@@ -108,7 +115,7 @@ class Loss(ParametrizedModule):
 
     @property
     def has_functional_form(self) -> bool:
-        """True if `functional_loss` computes the same as a call, for many settings at once."""
+        """True if a call computes the kernel, which many settings can do at once."""
         parts = all(part.has_functional_form for part in self.parts.values())
         return parts and type(self).forward is Loss.forward
 
@@ -249,120 +256,24 @@ class Loss(ParametrizedModule):
             If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
             devices are not checked, since every step would have to wait for them.
         """
-        return self._compute_and_remember(read_inputs(self, logits, target, sample_weight, mask))
+        return self._of(read_inputs(self, logits, target, sample_weight, mask))
 
-    def forward_unchecked(
-        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """The loss of a batch whose targets and weights are already checked, as in the estimators.
-
-        Parameters
-        ----------
-        logits, target, sample_weight : Tensor
-            As in a call; no target is `ignore_index`.
-
-        Returns
-        -------
-        Tensor
-        """
-        if sample_weight is None and type(self).forward is Loss.forward:
-            inputs = inputs_of_indices(self, logits, target)
-            if inputs is not None:
-                return self._compute_and_remember(inputs)
-        return self(logits, target, sample_weight)
-
-    def _compute_and_remember(self, inputs: LossInputs) -> Tensor:
-        """The loss; what it remembers of this batch is kept."""
-        loss, changed = self.compute(inputs, {}, self.functional_state())
-        for name, value in changed.items():
-            part, _, buffer = name.rpartition(".")
-            setattr(self.get_submodule(part), buffer, value)
-        return loss
-
-    def functional_state(self) -> dict[str, Tensor]:
-        """Buffers by dotted name: knowledge of the training data, and memory of batches."""
-        state = {name: value for name, value in self._buffers.items() if value is not None}
-        for name, part in self.parts.items():
-            state.update({f"{name}.{key}": v for key, v in part.functional_state().items()})
-        return state
-
-    @checked
-    def functional_loss(
-        self,
-        params: Mapping[str, Any],
-        state: Mapping[str, Tensor],
-        logits: Tensor,
-        target: Tensor,
-        sample_weight: Tensor | None = None,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss as a pure function, for `torch.func.vmap` over settings.
-
-        Parameters
-        ----------
-        params : dict
-            Numbers or tensors in place of the loss's own parameters, named as in `get_params`:
-            ``alpha``, ``second__smooth``.
-        state : dict of str to Tensor
-            As `functional_state` gives it.
-        logits, target, sample_weight : Tensor
-            As in a call.
-
-        Returns
-        -------
-        loss : Tensor
-        state : dict of str to Tensor
-            State for the next batch. The loss itself stays as it is.
-        """
-        if odd := list(params.keys() - self.get_params().keys()):
-            raise ValueError(f"params={odd[:20]} are none of {type(self).__name__}")
-        if missing := list(self.functional_state().keys() - state.keys()):
-            raise ValueError(f"state has no {missing}: give what functional_state() gives")
-        inputs = read_inputs(self, logits, target, sample_weight)
-        loss, changed = self.compute(inputs, params, state)
-        return loss, {**state, **changed}
-
-    def compute(
-        self, inputs: LossInputs, params: Mapping[str, Any], state: Mapping[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of a `LossInputs`; of the state, only what changes is returned."""
-        found = self.kernel(inputs, **self._keywords(params, state))
-        return found if isinstance(found, tuple) else (found, {})
-
-    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        """The keywords of `kernel`."""
-        keywords = {name: getattr(self, name) for name in self._names if name not in SHARED}
-        keywords.update({name: value for name, value in params.items() if "__" not in name})
-        keywords.update({name: self._kernel_of(name, params, state) for name in self.parts})
-        for name, value in getattr(self, "_factors_on_device", {}).items():
-            if keywords.get(name) is value:  # it has not changed since `prepare`
-                keywords[name] = state.get(f"{name}_", value)
-        for name in self.bounds.keys() & keywords.keys():
-            parameters.check_single(name, keywords[name])
-        if isinstance(keywords.get("background"), str):
-            keywords["background"] = getattr(self, "background_", None)
-        keywords.update({name: state.get(f"{name}_") for name in self.needed_buffers})
-        return keywords
-
-    def _kernel_of(
-        self, name: str, params: Mapping[str, Any], state: Mapping[str, Tensor]
-    ) -> Callable[[LossInputs], tuple[Tensor, dict[str, Tensor]]]:
-        """A part as a function of inputs, with its share of parameters and state."""
-
-        def inside(named: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-            return {k.removeprefix(prefix): v for k, v in named.items() if k.startswith(prefix)}
-
-        def compute(inputs: LossInputs) -> tuple[Tensor, dict[str, Tensor]]:
-            given = inside(params, f"{name}__"), inside(state, f"{name}.")
-            loss, changed = self.parts[name].compute(inputs, *given)
-            return loss, {f"{name}.{key}": value for key, value in changed.items()}
-
-        return compute
+    def _of(self, inputs: LossInputs) -> Tensor:
+        """The kernel's value for these inputs, by the parameters and what `prepare` was told."""
+        values = {name: self._prepared(name) for name in self._names if name not in SHARED}
+        for name in self.bounds.keys() & values.keys():
+            parameters.check_single(name, values[name])
+        if isinstance(values.get("background"), str):
+            values["background"] = getattr(self, "background_", None)
+        values.update({name: part._of for name, part in self.parts.items()})
+        values.update({name: getattr(self, f"{name}_", None) for name in self.needed_buffers})
+        return self.kernel(inputs, **values)
 
     def _prepared(self, name: str) -> Any:
         """A factor for each class as `prepare` understood it."""
         value = getattr(self, name)
         known = value is not None and getattr(self, "_factors_on_device", {}).get(name) is value
-        return self.get_buffer(f"{name}_") if known else value
+        return getattr(self, f"{name}_") if known else value
 
     @property
     def is_multilabel(self) -> bool:

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from skdice.losses._parameters import Number, PerClass, check_background, class_vector
 from skdice.losses._ranks import over_ranks
 
-BLOCK = 2**20  # numbers in a block of rows; larger tables come from fresh memory each time
-
 
 @dataclass(slots=True)
 class LossInputs:
@@ -29,7 +27,6 @@ class LossInputs:
     # Computed once for all parts of a loss. A `cached_property` would break a compiled graph.
     # `replace` forgets them.
     _log_softmax: Tensor | None = field(default=None, init=False)
-    _true_class_log_p: Tensor | None = field(default=None, init=False)
 
     @property
     def n_classes(self) -> int:
@@ -67,24 +64,6 @@ class LossInputs:
         logits, target = torch.cat([torch.zeros_like(z), z], -1), torch.cat([1 - y, y], -1)
         return replace(self.with_logits(logits), kind="multiclass", encoded=target)
 
-    def blocks(self) -> list[LossInputs]:
-        """Split the rows into blocks on a CPU, whose memory is slower than its arithmetic."""
-        size = max(1, BLOCK // max(1, self.n_classes))
-        if not can_be_read(self.logits) or len(self.logits) <= size:
-            return [self]
-        tables = (self.logits, self.encoded, self.index, self.given_weight)
-        n = -(-len(self.logits) // size)
-        rows = [table.split(size) if table is not None else [None] * n for table in tables]
-        return [
-            replace(self, logits=z, encoded=y, index=index, given_weight=weight)
-            for z, y, index, weight in zip(*rows, strict=True)
-        ]
-
-    def take_true_class_log_p(self, blocks: list[LossInputs]) -> None:
-        """Keep the log-probabilities of the blocks for the other parts of a loss."""
-        if all(block._true_class_log_p is not None for block in blocks):
-            self._true_class_log_p = torch.cat([block.true_class_log_p() for block in blocks])
-
     # ---- probabilities
 
     def p(self) -> Tensor:
@@ -99,13 +78,7 @@ class LossInputs:
 
     def true_class_log_p(self) -> Tensor:
         """Log-probability of the true class: what `gather_true_class` takes of `log_p`."""
-        if self._true_class_log_p is None:
-            self._true_class_log_p = finite(self.gather_true_class(self._log_probabilities()))
-        return self._true_class_log_p
-
-    def log_p_of(self, index: int) -> Tensor:
-        """Log-probabilities of one class, of shape (N, 1)."""
-        return self._log_probabilities()[:, index : index + 1]
+        return finite(self.gather_true_class(self._log_probabilities()))
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""

@@ -12,17 +12,6 @@ from skdice.losses._inputs import LossInputs, is_true
 from skdice.losses._ranks import n_ranks
 
 
-def inputs_of_indices(loss: Any, logits: Tensor, target: Tensor) -> LossInputs | None:
-    """A multi-class problem of class indices that were checked before; None for other inputs."""
-    tensors = isinstance(logits, Tensor) and isinstance(target, Tensor)
-    indices = tensors and target.dtype == torch.int64 and target.ndim == 1
-    if not indices or loss.is_multilabel or logits.ndim != 2 or logits.shape[-1] < 2:
-        return None
-    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    shape, ranks = tuple(target.shape), n_ranks(loss.all_ranks)
-    return LossInputs("multiclass", z, None, target, None, shape, loss.reduction, ranks)
-
-
 def read_inputs(
     loss: Any,
     logits: Tensor,

@@ -105,6 +105,7 @@ class AsymmetricLoss(Loss):
     """
 
     name = "asymmetric"
+    heeds_weights = True
     kernel = staticmethod(asymmetric)
     bounds = {
         "gamma_pos": (0, INF),

@@ -156,6 +156,7 @@ class CrossEntropyLoss(Loss):
     """
 
     name = "ce"
+    heeds_weights = True
     bounds = {"label_smoothing": (0, 1), "tau": (0, INF)}
     searched = {"label_smoothing": Range(0.0, 0.2)}
     needed_buffers = ("class_counts", "n_samples")
@@ -257,6 +258,7 @@ class WeightedCrossEntropyLoss(Loss):
     """
 
     name = "weighted_ce"
+    heeds_weights = True
     kernel = staticmethod(weighted_cross_entropy)
     bounds = {"K": (TINY, INF)}
     searched = {"K": Range(1.0, 20.0, log=True)}

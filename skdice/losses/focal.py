@@ -76,6 +76,7 @@ class FocalLoss(Loss):
     """
 
     name = "focal"
+    heeds_weights = True
     kernel = staticmethod(focal)
     bounds = {"gamma": (0, INF)}
     searched = {"gamma": Range(0.0, 5.0)}

@@ -93,6 +93,7 @@ class MoMLoss(Loss):
     """
 
     name = "mom"
+    heeds_weights = True
     kernel = staticmethod(mom)
     bounds = {"lam": (0, 1)}
     searched = {"lam": Range(0.0, 1.0)}

@@ -94,6 +94,7 @@ class SigmoidF1Loss(Loss):
     """
 
     name = "sigmoid_f1"
+    heeds_weights = True
     kernel = staticmethod(sigmoid_f1)
     bounds = {"beta": (TINY, INF), "eta": (-INF, INF)}
     choices = {**Loss.choices, "average": ("auto", "micro", "macro")}

@@ -47,6 +47,11 @@ class Candidate:
         """Standard deviation over the runs (n - 1); NaN below two."""
         return float(np.std(self.values(name), ddof=1)) if len(self.runs) > 1 else float("nan")
 
+    @property
+    def depends_on_seed(self) -> bool:
+        """True unless it is a baseline by itself, which draws inner folds at most: one run does."""
+        return not self.is_baseline or self.sampler is not None or self.decision is not None
+
     def build(self, estimator: Any, seed: int) -> Any:
         """An unfitted model like `estimator`; a pipeline if that has no parameter ``sampler``."""
         plain = self.sampler is None and self.decision is None

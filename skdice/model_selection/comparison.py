@@ -113,14 +113,14 @@ class Comparison:
 
         A single row is compared with none.
         """
-        several = any(len(model.runs) > 1 for model in self.rows)
+        several = [len(model.runs) > 1 and model.depends_on_seed for model in self.rows]
         averages = [name for name in self.averages if name != "f1"]
         names = [*(name.replace("_", " ").replace("f1", "F1") for name in averages), "F1"]
         lines = []
-        for model in self.rows:
+        for model, has_spread in zip(self.rows, several, strict=True):
             if not model.runs:
                 continue
-            spread = f" ± {100 * model.sd('f1'):.1f}" if len(model.runs) > 1 else ""
+            spread = f" ± {100 * model.sd('f1'):.1f}" if has_spread else ""
             apart, *ends = (100 * value for value in self.behind(model))
             interval = f" ({ends[0]:+.1f} to {ends[1]:+.1f})" if np.isfinite(ends).all() else ""
             lines.append(
@@ -131,7 +131,7 @@ class Comparison:
                     "best" if model is self.best else f"{apart:+.1f}{interval}",
                 ]
             )
-        names = ["row", *names[:-1], "F1 ± sd" if several else "F1", "to the best"]
+        names = ["row", *names[:-1], "F1 ± sd" if any(several) else "F1", "to the best"]
         return (names, lines) if len(lines) > 1 else (names[:-1], [line[:-1] for line in lines])
 
     def __repr__(self) -> str:
@@ -238,7 +238,7 @@ def compare_losses(
     resume_from: str | Path | None = None,
     verbose: int = 0,
 ) -> Comparison:
-    """Fit `estimator` once for each of `losses` and each seed, and score it on the test data.
+    """Fit `estimator` for each of `losses` and each seed, and score it on the test data.
 
     With ``max_epochs="auto"`` all rows make the same number of updates, to rounding, also those
     whose sampler draws more or fewer rows.
@@ -258,7 +258,8 @@ def compare_losses(
         for texts and pairs with one label each (`TfidfClassifier`), ``"crf"`` for tags
         (`CRFTagger`).
     seeds : int or list of int, default=3
-        Seeds of the runs. An int is that many seeds, from 0.
+        Seeds of the runs. An int is that many seeds, from 0. A baseline without a sampler and a
+        tuned decision runs once, with the first.
     title : str, default=""
     on_run : callable, default=None
         Called with the comparison and the `Candidate` after each finished run.
@@ -348,6 +349,7 @@ def compare_losses(
         for seed in chosen
         for model in sorted(models, key=lambda model: not model.is_baseline)
         if not any(run["seed"] == seed for run in model.runs)
+        and (model.depends_on_seed or (seed == chosen[0] and not model.runs))
     ]
     fits_left = sum(n_fits[model.label] for _, model in runs)
     with ComparisonProgress(verbose) as progress:

@@ -137,17 +137,11 @@ class FullFits:
 
     def _fit(self, model: Any, fold: int, trial: Any) -> None:
         train, test = self.splits[fold]
-        optuna, interrupted = import_optuna(), False
+        optuna = import_optuna()
 
         def prune(net: Any) -> None:
-            nonlocal interrupted
-            try:
-                step = fold * FOLD + len(net.history) - 1
-                pruned = _is_pruned(trial, step, self._score_so_far(model, test))
-            except KeyboardInterrupt:
-                interrupted = True  # the net catches the interrupt and ends the training
-                raise
-            if pruned:
+            step = fold * FOLD + len(net.history) - 1
+            if _is_pruned(trial, step, self._score_so_far(model, test)):
                 raise optuna.TrialPruned
 
         # Scores of epochs predict that of the fit only if it keeps its last epoch.
@@ -156,8 +150,6 @@ class FullFits:
             model.set_params(callbacks=[*(model.callbacks or []), AfterEpoch(prune)])
         params = check_method_params(self.X, self.fit_params, train)
         model.fit(*self.take(train), **params)
-        if interrupted:
-            raise KeyboardInterrupt
 
     def _score_so_far(self, model: Any, rows: Any) -> float:
         """The searched score of a model that is being fitted; NaN if it cannot be scored."""

@@ -49,7 +49,8 @@ def difference(one: Any, other: Any, models: Sequence[Any]) -> tuple[float, floa
 
     Two sources of chance add up: the test rows (the jackknife over parts of them, on the difference
     of the same rows) and the seeds (their variance, pooled over `models`; nothing is known of it
-    with one seed). The ends are NaN where the records hold no parts.
+    with one seed, and a row that does not depend on it has none). The ends are NaN where the
+    records hold no parts.
 
     Parameters
     ----------
@@ -68,10 +69,12 @@ def difference(one: Any, other: Any, models: Sequence[Any]) -> tuple[float, floa
         return apart, np.nan, np.nan
     of_parts = np.mean(without[0], axis=0) - np.mean(without[1], axis=0)
     rows = (n - 1) / n * np.square(of_parts - of_parts.mean()).sum()
-    several = [model.values("f1") for model in models if len(model.runs) > 1]
+    drawn = [model for model in models if model.depends_on_seed]
+    several = [model.values("f1") for model in drawn if len(model.runs) > 1]
     n_free = sum(len(values) - 1 for values in several)
     spread = sum((len(values) - 1) * np.var(values, ddof=1) for values in several)
-    seeds = spread / max(n_free, 1) * sum(1 / len(runs) for runs in without)
+    share = sum(1 / len(model.runs) for model in (one, other) if model.depends_on_seed)
+    seeds = spread / max(n_free, 1) * share
     if one is other or not rows + seeds:
         return apart, apart, apart
     # The degrees of freedom of a sum of two variances (Welch and Satterthwaite).

@@ -47,6 +47,10 @@ class TrialRecord:
         scores = self.test.get(key) or self.shared.get(key)
         return float(np.mean(scores)) if scores else float("nan")
 
+    def result(self, key: str) -> float:
+        """The score of a trial that ran to its end; NaN of one that was pruned or failed."""
+        return self.score(key) if self.state == "COMPLETE" else float("nan")
+
     def to_attrs(self) -> dict[str, Any]:
         """The record as plain values, which any storage keeps; other parameters are left out."""
         params = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.params.items()}
@@ -101,7 +105,7 @@ class TrialRow:
         record = replace(self.shown, shared=self.record.shared, params=self.record.params)
         trial = copy.deepcopy(self.trial)
         trial.state = TrialState[record.state]
-        trial.values = [record.score(key)] if record.state == "COMPLETE" else None
+        trial.values = [record.result(key)] if record.state == "COMPLETE" else None
         trial.intermediate_values = {}  # a pruner must not compare fits with heads
         trial.user_attrs = {"record": record.to_attrs()}
         return trial

@@ -106,8 +106,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         None is Optuna's TPE, seeded with `random_state` and the trial's number.
     storage : str, Path, optuna storage or None, default=None
         An SQLite file or the URL of a database. It keeps the study, so that it can be continued, or
-        shared by several processes that fit the same search. A trial of a killed process is run
-        again after two minutes.
+        shared by several processes that fit the same search. A trial of a killed process is tried
+        again at once on the same host, and after two minutes on another.
     study_name : str or None, default=None
         Name of the study there. Its space, estimator, scoring and folds must be the same.
     n_jobs : int or None, default=None

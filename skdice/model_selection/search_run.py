@@ -20,6 +20,13 @@ from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.heads.strategy import HeadFits
 from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.records import Settings, TrialRecord, TrialRow, ended_trials, has_ended
+from skdice.model_selection.retries import (
+    enter,
+    number_without_retries,
+    own,
+    take_over,
+    try_again,
+)
 from skdice.model_selection.spaces import import_optuna, suggest
 
 COMPARED, AGREES = 6, 0.7  # trials that auto also fits in full; the lowest accepted correlation
@@ -44,6 +51,7 @@ class SearchRun:
 
     def to_the_end(self) -> None:
         """Run the missing trials, then the finalists."""
+        enter(self.study)
         with SearchProgress(self.search.verbose) as self._progress:
             self._begin_trials()
             try:
@@ -64,9 +72,8 @@ class SearchRun:
         """Let an interrupt say what is kept, and how to go on."""
         try:
             yield
-        except KeyboardInterrupt as stop:
-            stop.args = (self._kept(),)
-            raise
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self._kept()) from None
 
     def _kept(self) -> str:
         n_trials = self.search.n_trials
@@ -80,7 +87,7 @@ class SearchRun:
     def _begin_trials(self) -> None:
         """Tell how many trials there will be, and of what kind."""
         total, known = int(self.search.n_trials), ended_trials(self.study)
-        scores = [row.shown.score(self.full.key) for row in known if not row.heads_only]
+        scores = [row.shown.result(self.full.key) for row in known if not row.heads_only]
         of = "" if self.strategy.is_exact else " of heads"
         earlier = f"{len(known)} done before" if known else ""
         folds = f"{len(self.full.splits)} folds"
@@ -116,6 +123,8 @@ class SearchRun:
         for _ in range(min(self.strategy.trials_at_once, self._n_missing()) - 1):
             self._running.append(self.study.ask())
         settings = [self._suggest(trial) for trial in self._running]
+        for trial in self._running:
+            own(trial)
         self._records = self._run(settings, self._running)
         for params, record in zip(settings, self._records, strict=True):
             record.params = params
@@ -123,13 +132,14 @@ class SearchRun:
         first.set_user_attr("record", record.to_attrs())
         if record.state == "PRUNED":
             raise optuna.TrialPruned
-        return record.score(self.full.key) if record.state == "COMPLETE" else float("nan")
+        return record.result(self.full.key)
 
     def _suggest(self, trial: Any) -> dict[str, Any]:
         if self.search.sampler is None and self.seed is not None:
             # The seed depends on the number. So several processes, or a continued search, repeat no
             # settings, and together they try the same ones as a single run.
-            seed = np.random.SeedSequence([self.seed, trial.number]).generate_state(1)[0]
+            number = number_without_retries(self.study, trial)
+            seed = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
             self.study.sampler = import_optuna().samplers.TPESampler(seed=int(seed))
         return suggest(trial, self.spaces)
 
@@ -158,8 +168,10 @@ class SearchRun:
             self._call_back(copy.deepcopy(study.get_trials(deepcopy=False)[trial.number]))
             self._progress.tell(trial.number, record, self.full.key)
         done = int(self.search.n_trials) - self._n_missing()
-        self._progress.advance(done, [r.score(self.full.key) for r in self._records], self._rest())
+        results = [record.result(self.full.key) for record in self._records]
+        self._progress.advance(done, results, self._rest())
         self._running, self._records = [], []
+        take_over(self.study)
         unsure = not self.strategy.is_exact and self.agreement is None
         if unsure and self.search.strategy == "auto":
             self._compare()
@@ -177,7 +189,7 @@ class SearchRun:
             if not has_ended(known[trial.number]):
                 self.study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
                 if again:
-                    self.study.enqueue_trial(trial.params)
+                    try_again(self.study, known[trial.number], times=None)
 
     def _note_error(self, number: int, record: TrialRecord) -> None:
         """Raise the error of a trial, or warn of it."""
@@ -249,5 +261,5 @@ class SearchRun:
                 row.full = record
                 self.study.set_user_attr(f"full:{row.trial.number}", record.to_attrs())
                 self._call_back(row.fitted_in_full(self.full.key))
-            scores = [record.score(self.full.key) for record in records]
-            self._progress.advance(start + len(part), scores, self._rest())
+            results = [record.result(self.full.key) for record in records]
+            self._progress.advance(start + len(part), results, self._rest())

@@ -16,9 +16,10 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
+from skdice.model_selection.retries import try_again
 from skdice.model_selection.spaces import import_optuna
 
-HEARTBEAT = 60  # seconds; a trial whose process is silent for twice as long is run again
+HEARTBEAT = 60  # seconds; a trial whose process is silent for twice as long is tried again
 # Parameters that do not change the result of a fit.
 NEUTRAL = ("device", "n_jobs", "verbose", "cache")
 
@@ -95,9 +96,8 @@ def _storage(storage: Any) -> Any:
     waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Optuna calls the heartbeat experimental
-        retry = storages.RetryHeartbeatStaleTrialCallback(max_retry=3)
         return storages.RDBStorage(
-            url, waits, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=retry
+            url, waits, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=try_again
         )
 
 

@@ -14,8 +14,8 @@ from torch import nn
 from skdice import backbones
 from skdice._warn import warn
 from skdice.engine import adapters
-from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.engine.module import (
     EncoderModule,
@@ -67,7 +67,6 @@ class Task(ABC):
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
     keeps_weightless: ClassVar[bool] = True  # rows of weight 0 stay in their batches
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
-    padder: ClassVar[type[Padder]] = Padder
 
     def __str__(self) -> str:
         return self.name

@@ -129,7 +129,7 @@ class Head(nn.Module):
         self.body = body
         self.of_user = of_user
 
-    def torch_draws(self, packed: bool) -> bool:
+    def torch_draws(self, own_attention: bool) -> bool:
         """Return True if training may draw in other ways than by `FastDropout`."""
         return self.of_user
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from skdice._checks import shown
 from skdice.datasets import read_texts
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, check_known, check_occurring, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.window_pooling import TextDataset, WindowPooling
@@ -55,7 +55,7 @@ class Classification(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return texts or pairs."""
-        return as_texts(X)
+        return as_texts(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
@@ -153,8 +153,7 @@ class Classification(Task):
 
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
-        last = encoder.config.model_type == "xlnet"
-        return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling, cls_last=last)
+        return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 
     def update_module(self, model: Any, module: EncoderModule) -> None:
         """Let the head pool as `pooling` says now."""

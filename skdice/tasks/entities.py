@@ -54,7 +54,7 @@ class Entities(Tagging):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return texts."""
-        return read_texts(X)
+        return read_texts(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts and their entities; a label of None is a region without annotation."""
@@ -180,13 +180,14 @@ class Entities(Tagging):
 
     def transformers_code(self, model: Any) -> str:
         """Return code whose pipeline gets the words, where it would find others."""
-        code = super().transformers_code(model)
-        if marks_subwords(model.tokenizer_):
+        code, skips = super().transformers_code(model), model.glued == "skip"
+        if marks_subwords(model.tokenizer_) and not skips:
             return code
+        glued = ', glued="skip"' if skips else ""
         return code.replace(
             'model("Ann lives in Rome")',
             "from skdice.text import pipeline_entities\n"
-            'pipeline_entities(model, ["Ann lives in Rome."])',
+            f'pipeline_entities(model, ["Ann lives in Rome."]{glued})',
         )
 
     def card_notes(self, model: Any, native: bool) -> str:
@@ -197,6 +198,17 @@ class Entities(Tagging):
         return (
             "With this kind of tokenizer a pipeline takes all between two blanks for one word, "
             f"punctuation included: `pipeline_entities` gives it the words.\n\n{notes}"
+        )
+
+    def pipeline_caveat(self, model: Any) -> str:
+        """Return that a pipeline finds more, where glued words are skipped."""
+        if model.glued != "skip":
+            return ""
+        return (
+            "This recognizer has `glued='skip'`: it finds no entity that begins in a word behind "
+            "another character without a blank, such as a handle (@name). A pipeline of "
+            "transformers finds these too. Call `pipeline_entities(pipeline, texts, glued='skip')` "
+            "of skdice.text, or `predict`, which do not."
         )
 
     # ---- rows in files: see the command line, which writes what annotation tools read

@@ -12,7 +12,7 @@ from torch import nn
 
 from skdice.engine.fit_plan import Examples, Mode, check_known, check_reduction, fresh_loss
 from skdice.engine.module import EncoderModule
-from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
+from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
@@ -50,14 +50,13 @@ class MRC(Task):
     judged = "spans"
     judged_by = "predict_spans"
     has_classes = False
-    padder = SpanPadder
     rows_are = "blocks"
 
     # ---- rows
 
     def inputs(self, X: Any) -> list[Any]:
         """Return sentences as lists of tokens."""
-        return as_sentences(X)
+        return as_sentences(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return sentences and their spans."""

@@ -19,7 +19,7 @@ from skdice.exceptions import MisalignedWarning, TruncationWarning
 from skdice.tasks._base import Blocks, Named
 from skdice.tasks.qa import Reading
 from skdice.tasks.tagging import Tagging
-from skdice.text.alignment import align
+from skdice.text.alignment import Misfit, align, warn_of_answers
 from skdice.text.answers import as_answers, as_questions, read_answers
 from skdice.text.encoding import Windows, compact, windows_of_words
 from skdice.text.entity import Entity
@@ -51,7 +51,7 @@ class MultiSpanReading(Tagging):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return pairs of question and context."""
-        return as_questions(X)
+        return as_questions(X, may_be_empty=True)
 
     def passages(self, inputs: list[Any]) -> list[Any]:
         """Return the contexts."""
@@ -77,15 +77,22 @@ class MultiSpanReading(Tagging):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
         if not hasattr(model, "tokenizer_"):
             model.tokenizer_ = backbones.load_tokenizer(model.backbone)
-        tags = self.true_tags(model, pairs, answers)
+        tags, misfits, spans = self._align(model, pairs, answers)
+        warn_of_answers(misfits, spans, kept)
         return Examples(pairs, tags, None if weights is None else weights[kept])
 
     def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of the contexts."""
+        return self._align(model, inputs, targets)[0]
+
+    def _align(
+        self, model: Any, inputs: list[Any], targets: list[Any]
+    ) -> tuple[list[Any], list[Misfit], list[list[Entity]]]:
+        """Return tags, the answers that they do not hold as they are, and all answers as spans."""
         contexts = self.passages(inputs)
         spans = [[Entity(start, start + len(text), ANSWER) for start, text in r] for r in targets]
         words = split_texts(model.tokenizer_, contexts)
-        return align(contexts, spans, words, "expand", "longest")[0]
+        return *align(contexts, spans, words, "expand", "longest"), spans
 
     # ---- training
 

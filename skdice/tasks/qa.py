@@ -49,7 +49,7 @@ class Reading(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return pairs of question and context."""
-        return as_questions(X)
+        return as_questions(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return pairs and their answers, None where all of them are misaligned."""

@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
-from skdice.engine.batching import UNKNOWN
+from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
@@ -69,7 +69,7 @@ class Tagging(Task):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return sentences as lists of tokens."""
-        return as_sentences(X)
+        return as_sentences(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return sentences and their tags."""
@@ -292,7 +292,7 @@ class Tagging(Task):
 
     def transformers_code(self, model: Any) -> str:
         """Return code in which a pipeline joins the tags, where it can."""
-        joins = "" if self.pipeline_caveat(model) else _JOINED
+        joins = "" if _caveat_of_scheme(model) else _JOINED
         return super().transformers_code(model).replace('ID")', f'ID"{joins})')
 
     def card_notes(self, model: Any, native: bool) -> str:
@@ -316,15 +316,7 @@ class Tagging(Task):
 
     def pipeline_caveat(self, model: Any) -> str:
         """Return why a pipeline cannot join the tags, if it cannot."""
-        tags = model.outputs_.tolist()
-        if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
-            return ""
-        return (
-            "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
-            f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
-            "become entities. Call `predict` of skdice instead, or train on "
-            "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
-        )
+        return _caveat_of_scheme(model)
 
     # ---- rows in files
 
@@ -376,3 +368,15 @@ class Tagging(Task):
         names = label_names(config)
         scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
         return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
+
+
+def _caveat_of_scheme(model: Any) -> str:
+    tags = model.outputs_.tolist()
+    if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
+        return ""
+    return (
+        "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
+        f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
+        "become entities. Call `predict` of skdice instead, or train on "
+        "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
+    )

@@ -164,13 +164,26 @@ def _told(misfit: Misfit) -> str:
 
 def warn_of(misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]]) -> None:
     """One warning that counts the misfits and shows the first."""
-    if not misfits:
-        return
+    if misfits:
+        first = f"{_told(misfits[0])}: {misfits[0].action}"
+        told = f"{_counts(misfits, rows, 'entities')}. First: {first}"
+        warn(f"{told}. skdice.inspection.alignment_report lists all", MisalignedWarning)
+
+
+def warn_of_answers(
+    misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]], numbers: Sequence[int]
+) -> None:
+    """The same for answers; `numbers` are those of their rows in y."""
+    if misfits:
+        row, _, start, _, _, text, reason, action = misfits[0]
+        first = f"y[{numbers[row]}], the answer {shown(text)} at character {start}, which {reason}"
+        told = f"{_counts(misfits, rows, 'answers')}. First: {first}: {action}"
+        warn(told, MisalignedWarning)
+
+
+def _counts(misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]], what: str) -> str:
     reasons = Counter(misfit.reason for misfit in misfits).most_common()
-    counts = ", ".join(f"{reason} ({n})" for reason, n in reasons)
-    warn(
-        f"{len({misfit[:2] for misfit in misfits})} of {sum(map(len, rows))} entities do not fit "
-        f"the words of their texts, or each other: {counts}. First: {_told(misfits[0])}: "
-        f"{misfits[0].action}. skdice.inspection.alignment_report lists all",
-        MisalignedWarning,
+    return (
+        f"{len({misfit[:2] for misfit in misfits})} of {sum(map(len, rows))} {what} do not fit "
+        f"the words of their texts, or each other: {', '.join(f'{r} ({n})' for r, n in reasons)}"
     )

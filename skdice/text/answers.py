@@ -18,10 +18,10 @@ Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")
 
 
-def as_questions(X: Any) -> list[tuple[str, str]]:
+def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]:
     """(question, context) pairs from any container of pairs."""
-    pairs = as_texts(X)
-    if isinstance(pairs[0], str):
+    pairs: list[Any] = as_texts(X, may_be_empty=may_be_empty)
+    if pairs and isinstance(pairs[0], str):
         raise ValueError("X holds single texts: each row must be a pair (question, context)")
     short = []
     for i, (question, context) in enumerate(pairs):

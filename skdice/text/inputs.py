@@ -76,7 +76,7 @@ def holds_tags(y: Any) -> bool:
     return isinstance(first, (list, tuple, Mapping, Set)) or np.ndim(first) == 1
 
 
-def as_rows(X: Any, name: str) -> list[Any]:
+def as_rows(X: Any, name: str, *, may_be_empty: bool = False) -> list[Any]:
     """The rows of a list, array, Series or frame; scikit-learn's wording for what has none."""
     if sparse.issparse(X):
         raise TypeError(
@@ -90,14 +90,14 @@ def as_rows(X: Any, name: str) -> list[Any]:
         kind = f"the {type(X).__name__} {shown(X)}"
         raise TypeError(f"{name} must be a list, an array, a Series or a frame, not {kind}")
     rows = X.tolist() if isinstance(X, np.ndarray) and X.dtype.kind in "US" else list(X)
-    if not rows:
+    if not rows and not may_be_empty:
         raise ValueError(f"{name} is empty (0 samples): at least 1 sample is required")
     return rows
 
 
-def _input_rows(X: Any) -> list[Any]:
-    rows = as_rows(X, "X")
-    if isinstance(rows[0], Mapping):  # a datasets.Dataset, or a list of records
+def _input_rows(X: Any, may_be_empty: bool) -> list[Any]:
+    rows = as_rows(X, "X", may_be_empty=may_be_empty)
+    if rows and isinstance(rows[0], Mapping):  # a datasets.Dataset, or a list of records
         raise TypeError(
             f"X[0] is a dict with {list(rows[0])}: pass one column, as in dataset['text'], or read "
             "the data set with skdice.datasets.from_hf"
@@ -132,6 +132,7 @@ _TOKENS = "a list of tokens (for texts as strings use DiceEntityRecognizer)"
 
 def _string(value: Any, where: str, remedy: str = _CONVERT) -> str:
     if isinstance(value, str):
+        check_characters(value, where)
         return str(value)
     raise TypeError(f"{where} is {value!r}, not a string: {remedy}")
 
@@ -155,17 +156,22 @@ def as_names(name: str, values: Any) -> list[str]:
 def _strings(row: Any, where: str, read: Callable[[Any, str], Any]) -> list[Any]:
     """The values of a row; a list of plain strings is not copied."""
     if type(row) is list and all(type(value) is str and "\x00" not in value for value in row):
+        if not is_text("".join(row)):
+            for j, value in enumerate(row):
+                check_characters(value, f"{where}[{j}]")
         return row
     return [read(value, f"{where}[{j}]") for j, value in enumerate(row)]
 
 
-def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
+def as_texts(X: Any, *, may_be_empty: bool = False) -> list[str] | list[tuple[str, str]]:
     """Texts, or pairs of texts, from any container that holds them.
 
     Parameters
     ----------
     X : list of str, list of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
         One text a row, or two.
+    may_be_empty : bool, default=False
+        Whether there may be no row, as in what is to be predicted.
 
     Returns
     -------
@@ -180,8 +186,8 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     >>> as_texts([["a", "b"], ("c", "d")])
     [('a', 'b'), ('c', 'd')]
     """
-    rows = _input_rows(X)
-    if isinstance(rows[0], (str, bytes)) or not hasattr(rows[0], "__len__"):
+    rows = _input_rows(X, may_be_empty)
+    if not rows or isinstance(rows[0], (str, bytes)) or not hasattr(rows[0], "__len__"):
         return [_string(row, f"X[{i}]") for i, row in enumerate(rows)]
     width = len(rows[0])
     if width not in (1, 2):
@@ -197,30 +203,45 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
 
 
-def read_texts(X: Any) -> list[str]:
+def read_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:
     """Texts, one a row."""
-    texts = as_texts(X)
-    if not isinstance(texts[0], str):
+    texts = as_texts(X, may_be_empty=may_be_empty)
+    if texts and not isinstance(texts[0], str):
         raise ValueError(
             f"X[0] holds {len(texts[0])} strings, and a recognizer reads one text a row: join them "
             "to one, or use DiceTokenClassifier for lists of tokens"
         )
-    for i, text in enumerate(texts):
-        check_characters(text, f"X[{i}]")
     return texts
 
 
-def check_characters(text: Any, where: str) -> None:
+def is_text(text: str) -> bool:
+    """Return True if a string holds characters alone, and no half of a surrogate pair."""
+    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
+
+
+def check_characters(text: str, where: str) -> None:
     """Refuse what no tokenizer reads."""
-    if re.search("[\ud800-\udfff]", text):
-        raise ValueError(
-            f"{where} holds half of a surrogate pair, which is no character: decode the text "
-            "anew, as by text.encode('utf-16', 'surrogatepass').decode('utf-16')"
-        )
+    if is_text(text):
+        return
+    both, half = "[\ud800-\udbff][\udc00-\udfff]", r"[\ud800-\udfff]"
+    found = re.search(f"{both}|{half}", text)
+    assert found is not None
+    if len(found[0]) == 2:
+        problem = "a surrogate pair, which is one character in two"
+        remedy = "join all by text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+    elif "\udc80" <= found[0] <= "\udcff":  # as errors="surrogateescape" leaves it
+        problem = f"the byte {ord(found[0]) - 0xDC00:#x}, which was not decoded"
+        remedy = "read the text with its own encoding, such as encoding='latin-1'"
+    else:
+        problem = "half of a surrogate pair, which is no character"
+        remedy = "replace it by text.encode('utf-8', 'replace').decode()"
+    raise ValueError(f"{where} holds {problem}, at character {found.start()}: {remedy}")
 
 
 def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X") -> int:
     """1 for texts or 2 for pairs, the same as `fit` saw if that is not None."""
+    if not texts and width is not None:
+        return width
     found = 1 if isinstance(texts[0], str) else 2
     if width not in (None, found):
         kinds = {1: "texts", 2: "pairs"}
@@ -231,8 +252,8 @@ def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X"
     return found
 
 
-def as_sentences(X: Any) -> list[list[str]]:
-    """Sentences as lists of tokens; an empty sentence is legal, an empty X is not.
+def as_sentences(X: Any, *, may_be_empty: bool = False) -> list[list[str]]:
+    """Sentences as lists of tokens; an empty sentence is legal, and an empty X if it may be.
 
     Examples
     --------
@@ -241,7 +262,7 @@ def as_sentences(X: Any) -> list[list[str]]:
     [['Anna', 'sleeps'], []]
     """
     sentences = []
-    for i, row in enumerate(_input_rows(X)):
+    for i, row in enumerate(_input_rows(X, may_be_empty)):
         check_ordered(row, f"X[{i}]", _TOKENS)
         sentences.append(_strings(row, f"X[{i}]", _string))
     return sentences

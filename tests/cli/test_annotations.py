@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from skdice import DiceEntityRecognizer
 from skdice.cli.app import app
 from skdice.datasets import read_annotations, read_dataset, write_annotations
+from skdice.exceptions import ServingWarning
 
 ROWS = [
     ("anna lives in rome", [(0, 4, "PER"), (14, 18, "LOC")]),
@@ -169,7 +170,8 @@ def test_converted_predictions_keep_their_scores(folder, tmp_path):
 
 def test_glued_words_can_be_skipped(folder, tmp_path, tiny_backbone):
     fit = "--backbone", tiny_backbone, "--epochs", 1, "--glued", "skip"
-    assert run("train", folder / "notes.jsonl", "--out", tmp_path / "m", *fit).exit_code == 0
+    with pytest.warns(ServingWarning, match="glued='skip'"):
+        assert run("train", folder / "notes.jsonl", "--out", tmp_path / "m", *fit).exit_code == 0
     assert DiceEntityRecognizer.from_pretrained(tmp_path / "m").glued == "skip"
     (tmp_path / "tags.conll").write_text("anna B-PER\nsings O\n\nit O\nrains O\n")
     result = run("train", tmp_path / "tags.conll", "--out", tmp_path / "n", *fit)

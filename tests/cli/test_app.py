@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -887,6 +888,35 @@ def test_bad_standard_input_is_named(trained, text, options, message):
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
     assert not list(trained.glob("*out*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (b"win caf\xc3\xa9 \xf0\x9f\x98\x80\nlunch\n", (), None),
+        (b"win caf\xe9\nlunch\n", ("--encoding", "latin-1"), None),
+        (b"lunch\nwin caf\xe9\n", (), "standard input, line 2, holds the byte 0xe9"),
+        (b"lunch\n", ("--encoding", "nope"), "is unknown: use one such as 'latin-1'"),
+    ],
+)
+def test_standard_input_does_not_depend_on_the_locale(trained, monkeypatch, capsys, text, options,
+                                                      message):  # fmt: skip
+    def in_ascii(stream):
+        return io.TextIOWrapper(stream, encoding="ascii", errors="surrogateescape")
+
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", in_ascii(io.BytesIO(text)))
+    monkeypatch.setattr(sys, "stdout", in_ascii(written))
+    args = ["predict", str(trained / "c"), "-", *options]
+    code = app(args, standalone_mode=False)
+    sys.stdout.flush()
+    if message is None:
+        texts = [line.split("\t")[1] for line in written.getvalue().decode().splitlines()]
+        wanted = "win caf\xe9 \U0001f600" if b"\xc3" in text else "win caf\xe9"
+        assert (code, texts) == (None, [wanted, "lunch"])
+    else:
+        assert code == 1
+        assert message in " ".join(capsys.readouterr().err.split())
 
 
 RAW = "Justin Bieber plays (again!) in Toronto\nno tickets are left there now\n"

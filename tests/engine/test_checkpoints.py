@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,8 +21,9 @@ from skdice import (
 )
 from skdice.engine import checkpoints, used_embeddings
 from skdice.engine.checkpoints import Checkpoints, digest, parse_interval
+from skdice.engine.progress import trained_state
 from skdice.losses import DiceLoss
-from tests.fits import each_update, killed_at
+from tests.fits import Tells, each_update, killed_at
 from tests.processes import forkserver
 
 
@@ -306,13 +309,75 @@ def test_killed_process_goes_on(tmp_path):
     assert_same_fit(whole, many_updates(tmp_path))
 
 
+def test_an_interrupt_while_a_line_is_printed_finishes_nothing(
+    tmp_path, monkeypatch, numbers, whole
+):
+    def interrupted(self, net, **kwargs):
+        if len(net.history) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("skdice.engine.callbacks.EpochLog.on_epoch_end", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            classifier(tmp_path).fit(*numbers)
+    assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
+
+
+def test_two_fits_write_to_one_folder(tmp_path):
+    """The files of one writer are neither those of the other, nor left by a killed process."""
+    state = {"weights": torch.ones(20_000)}
+    with warnings.catch_warnings(), ThreadPoolExecutor(3) as pool:
+        warnings.simplefilter("error")
+        writers = [Checkpoints(tmp_path, "x", 1) for _ in range(2)]
+
+        def write(i):
+            writers[i % 2].write(i, state)
+            return Checkpoints(tmp_path, "x", 1).last()
+
+        read = list(pool.map(write, range(60)))
+    assert all(torch.equal(found["weights"], state["weights"]) for found in read if found)
+    assert sum(found is not None for found in read) > 50
+    (folder,) = tmp_path.iterdir()
+    assert all(path.suffix == ".pt" for path in folder.iterdir())
+
+
+def test_frozen_weights_are_in_no_checkpoint(tmp_path, tiny_backbone, sentences):
+    common = dict(backbone=tiny_backbone, max_epochs=1, random_state=0, frozen="encoder")
+    tagger = DiceTokenClassifier(**common, checkpoint_dir=tmp_path).fit(*sentences)
+    names = trained_state(tagger.net_.module_)
+    assert {name.split(".")[0] for name, p in names.items() if p.is_floating_point()} == {"head"}
+    (path,) = tmp_path.glob("*/*.pt")
+    n_trained = sum(p.numel() for p in tagger.net_.module_.parameters() if p.requires_grad)
+    assert path.stat().st_size < 4 * n_trained + 20_000
+    assert_same_fit(tagger, DiceTokenClassifier(**common, checkpoint_dir=tmp_path).fit(*sentences))
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.filterwarnings("error:Detected call of")
+def test_a_skipped_update_steps_the_schedule(numbers, first):
+    """As on a GPU, which does not wait to know whether it was skipped."""
+    rates, calls = [], []
+
+    class Spoiled(DiceLoss):
+        def forward(self, *args, **kwargs):
+            calls.append(1)
+            skipped = len(calls) == (1 if first else 6)
+            return super().forward(*args, **kwargs) * (torch.nan if skipped else 1)
+
+    tells = Tells(before=lambda net, batch: rates.append(net.optimizer_.param_groups[0]["lr"]))
+    model = classifier(loss=Spoiled(), warmup=0.0, lr=1.0, checkpoint_every="60s")
+    model.set_params(callbacks=[tells]).fit(*numbers)
+    assert sum(epoch["skipped_updates"] for epoch in model.history_) == 1
+    assert rates == pytest.approx([1 - i / 16 for i in range(16)])
+
+
 @pytest.mark.parametrize("where", ["loss", "gradient"])
 def test_update_with_bad_numbers_is_skipped(numbers, where):
     calls = []
 
     class Spoiled(DiceLoss):
-        def forward_unchecked(self, *args, **kwargs):
-            loss = super().forward_unchecked(*args, **kwargs)
+        def forward(self, *args, **kwargs):
+            loss = super().forward(*args, **kwargs)
             calls.append(1)
             if len(calls) == 6:
                 if where == "loss":
@@ -331,8 +396,8 @@ def test_update_with_bad_numbers_is_skipped(numbers, where):
 class NoNumber(DiceLoss):
     """A loss that is NaN."""
 
-    def forward_unchecked(self, *args, **kwargs):
-        return super().forward_unchecked(*args, **kwargs) * torch.nan
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs) * torch.nan
 
 
 def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences):

@@ -7,6 +7,7 @@ recorded.
 
 from __future__ import annotations
 
+import copy
 import gc
 import pickle
 import threading
@@ -15,6 +16,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from skorch.callbacks import Callback
 from torch import nn
 
@@ -26,14 +28,16 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice._compat import attention_of
-from skdice.engine import graphs, rows
+from skdice.engine import graphs
 from skdice.engine.attention import settle_attention
-from skdice.engine.graphs import EAGER_RUNS, Graphs, Waits
-from skdice.engine.rows import Rows
-from skdice.losses import LOSSES, DiceLoss, Loss
+from skdice.engine.graphs import EAGER_RUNS, Graphs
+from skdice.engine.layouts import rows
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.rows import Rows
+from skdice.losses import LOSSES, DiceLoss, Loss, resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
+from tests.engine.test_grouped import TASKS, fitted_with_data
 from tests.engine.test_no_waiting import OPTIONS, Looks
-from tests.engine.test_packing import TASKS, fitted_with_data
 from tests.fits import Tells, killed_at, numbers_of
 from tests.test_gpu import assert_same
 
@@ -141,6 +145,8 @@ class Hears(Callback):
 class Kernel(Loss):
     """A loss of somebody who waits, but leaves out what is padded."""
 
+    heeds_weights = True
+
     @staticmethod
     def kernel(inputs):
         loss = inputs.reduce(-inputs.true_class_log_p())
@@ -148,10 +154,9 @@ class Kernel(Loss):
 
 
 REASONS = {
-    "gradient_accumulation": {"gradient_accumulation": 2, "batch_size": 2},
+    "several micro-batches": {"gradient_accumulation": 2, "batch_size": 2},
     "gradient_checkpointing": {"gradient_checkpointing": True},
-    "counts what is padded": {"loss": Looks()},
-    "waits for the GPU": {"loss": Kernel()},
+    "heeds_weights": {"loss": Looks()},
     "callback": {"callbacks": [Hears()]},
     "optimizer": {"net_params": {"optimizer": torch.optim.NAdam}},
 }
@@ -165,6 +170,27 @@ def test_what_cannot_be_recorded_runs_eagerly_and_says_why(reason, gpu, tiny_bac
     assert not gpu
     assert capsys.readouterr().out.count(said) == 1
     assert len(model.predict(UNEVEN)) == len(UNEVEN)
+
+
+def test_nothing_is_foreseen(gpu, tiny_backbone):
+    """What no recording can hold is recorded until one is refused."""
+    fitted("tagger", tiny_backbone, loss=Kernel())
+    assert gpu
+
+
+@pytest.mark.parametrize("batch_size", [1, 5])  # refused in the first epoch, or in the third
+def test_what_a_recording_refuses_is_told_in_one_line(
+    batch_size, gpu, tiny_backbone, monkeypatch, capsys
+):
+    def record(*args):
+        raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+    monkeypatch.setattr(graphs, "record", record)
+    model = fitted("tagger", tiny_backbone, verbose=1, batch_size=batch_size)
+    said = "no graph could be recorded (operation not permitted when stream is capturing)"
+    assert model.history_[-1]["eager"] == said
+    lines = [line for line in capsys.readouterr().out.splitlines() if "recorded" in line]
+    assert lines == [f"updates are not recorded as CUDA graphs: {said}"]
 
 
 class Means(Loss):
@@ -186,10 +212,51 @@ class Divides(Loss):
 class Heeds(Loss):
     """A loss of somebody who heeds the weights."""
 
+    heeds_weights = True
+
     def forward(self, logits, target, sample_weight=None, mask=None):
         losses = nn.functional.cross_entropy(logits, target, reduction="none")
         weight = torch.ones_like(losses) if sample_weight is None else sample_weight
         return (weight * losses).sum() / weight.sum()
+
+
+@pytest.mark.parametrize("loss", [*map(resolve_loss, LOSSES), *OPTIONS, Heeds()], ids=str)
+def test_losses_that_heed_weights_count_nothing_of_weight_0(loss):
+    """Each says so itself; here it is found for classes and labels, in value and gradient."""
+    assert loss.heeds_weights
+    counts = [4.0, 3.0, 3.0]
+    labels = torch.eye(3)[[0, 1, 2, 0, 0, 1, 0, 0, 2, 1]]
+    logits = torch.randn(10, 3, generator=torch.Generator().manual_seed(0))
+    weight = (torch.arange(10) < 7).float() * torch.arange(1.0, 11)
+    for several in (False, True):
+        prepared = clone(loss).set_params(multilabel=several).prepare(counts, 0)
+        target = labels if several else labels.argmax(1)
+        found = []
+        for some in (slice(10), slice(7)):
+            z = logits[some].clone().requires_grad_()
+            value = copy.deepcopy(prepared)(z, target[some], sample_weight=weight[some])
+            value.backward()
+            found.append((value.detach(), z.grad[:7]))
+        torch.testing.assert_close(*found)
+
+
+def test_a_loss_with_a_kernel_of_its_own_says_so_itself():
+    class Named(DiceLoss):
+        """Only another default."""
+
+    class Other(DiceLoss):
+        """Another formula."""
+
+        @staticmethod
+        def kernel(inputs):
+            return inputs.logits.mean()
+
+    assert [cls.heeds_weights for cls in (DiceLoss, Named, Other, Loss)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("loss", [Means, Divides, Heeds, Looks])
@@ -199,7 +266,7 @@ def test_a_loss_of_the_user_counts_no_padding(loss, gpu, tiny_backbone):
     layout = net.layout(dataset)
     assert isinstance(layout, Rows) is (loss is Heeds)
     found = []
-    for how in (layout, None):
+    for how in (layout, Padded(padding=net.padding, unit=10**9)):
         ((inputs, target, weight),) = net.batches(dataset, np.arange(len(dataset)), how)
         found.append(net.loss_of(net.logits_of(inputs), target, weight).item())
     assert found[0] == pytest.approx(found[1], rel=1e-4)
@@ -267,8 +334,10 @@ SPOIL = torch.ones(())  # by which `Spoiled` is multiplied
 class Spoiled(DiceLoss):
     """A loss that is infinite in some updates."""
 
-    def forward_unchecked(self, *args, **kwargs):
-        return super().forward_unchecked(*args, **kwargs) * SPOIL
+    heeds_weights = True
+
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs) * SPOIL
 
 
 def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone):
@@ -372,7 +441,7 @@ def test_a_model_that_is_dropped_frees_its_memory_at_once(tiny_backbone, gpu):
         gc.enable()
 
 
-@pytest.mark.parametrize("task", ["tagger", "labels", "three classes"])
+@pytest.mark.parametrize("task", [task for task in MANY if task != "numbers"])
 def test_the_last_batch_of_an_epoch_has_the_shape_of_the_others(task, tiny_backbone, gpu):
     fitted(task, tiny_backbone, batch_size=3)  # five rows: three and two
     assert len(gpu) == 1
@@ -451,34 +520,6 @@ def test_the_next_rows_are_encoded_while_others_are_predicted(
 def test_nothing_to_predict(tiny_backbone, gpu):
     model = fitted("tagger", tiny_backbone, max_epochs=1)
     assert [list(row) for row in model.predict([[], ["anna"], []])][::2] == [[], []]
-
-
-# ---- what waits
-
-
-@pytest.mark.parametrize(
-    "wait",
-    [
-        lambda x: x.sum().item(),
-        lambda x: float(x[0]),
-        lambda x: x if x.sum() > 0 else -x,
-        lambda x: x[x > 0],
-        lambda x: x.masked_select(x > 0),
-        lambda x: (x > 0).nonzero(),
-        lambda x: x.unique(),
-        lambda x: x.clone().index_put_((x > 0,), torch.zeros(())),
-        lambda x: torch.equal(x, x),
-        lambda x: x.to("meta"),
-        lambda x: torch.repeat_interleave(x, torch.tensor([1, 2, 3])),
-    ],
-)
-def test_what_no_graph_can_hold_is_found(wait):
-    x = torch.tensor([1.0, -1.0, 2.0])
-    with Waits() as waits:
-        x[torch.tensor([0, 2, 1])] * 2 + x.where(x > 0, 0.0).cumsum(0)
-        assert waits.seen is None
-        wait(x)
-    assert waits.seen
 
 
 def test_a_graph_reads_its_inputs_anew(gpu):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import signal
 import warnings
 from itertools import product
 
@@ -34,11 +35,13 @@ from skdice._compat import attention_of
 from skdice.backbones import load_encoder
 from skdice.engine import used_embeddings
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import length_batches, length_chunks
 from skdice.engine.devices import autocast_dtype, cpu_has_bf16
 from skdice.engine.fit import Fit
 from skdice.engine.fit_plan import encode
-from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
+from skdice.engine.layouts import pool
+from skdice.engine.layouts.lengths import length_batches, length_chunks
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
 from skdice.engine.recipe import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
 from tests.fits import word_tables_from
@@ -95,11 +98,13 @@ def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
     assert sorted(t for batch in epochs[0] for t in batch) == sorted(dataset.lengths)
     assert sum(len(set(map(int, batch))) > 1 for batch in epochs[0]) == 4
     net.batch_size = len(dataset)
-    ((inputs, target, _),) = net.batches(dataset, np.arange(16), None)
+    layout = net.layout(dataset)
+    assert type(layout) is Padded
+    ((inputs, target, _),) = net.batches(dataset, np.arange(16), layout)
     assert len(inputs) == 1
     order = np.argsort(dataset.lengths, kind="stable")
-    whole, expected, _ = net.padder([dataset[int(i)] for i in order])
-    parts = [net.padder([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
+    whole, expected, _ = layout.lay([dataset[int(i)] for i in order])
+    parts = [layout.lay([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
     torch.testing.assert_close(net.logits_of(parts), net.logits_of([whole]), atol=1e-5, rtol=1e-5)
     assert torch.equal(target, expected)
 
@@ -453,6 +458,28 @@ def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbon
     two = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=9, random_state=0)
     two.fit(X, y)
     assert two.n_iter_ == 9
+
+
+@pytest.mark.parametrize("patience", [None, 1, 9])
+def test_an_interrupt_at_the_end_of_an_epoch_is_one(tiny_backbone, sentences, patience):
+    class Interrupt(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            if len(net.history) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    callbacks = [Interrupt()]
+    if patience is not None:  # which ends a fit by the same error
+        callbacks.append(EarlyStopping(monitor="lr", lower_is_better=False, patience=patience))
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=5, warmup=0.0, callbacks=callbacks, random_state=0
+    )
+    if patience == 1:
+        tagger.fit(*sentences)
+        assert tagger.n_iter_ == 2
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            tagger.fit(*sentences)
+        assert tagger.n_iter_ == 3
 
 
 def test_an_epoch_of_partial_fit_has_the_rate_of_now(tiny_backbone, sentences):

@@ -237,13 +237,21 @@ def test_rows_are_divided_among_processes(monkeypatch):
     assert (own.tolist(), counts) == ([10], False)
 
 
-def test_workers_of_joblib_train_alone(monkeypatch):
+def alone():
+    """What a worker finds."""
+    return ranks.n_processes(), ranks.join(), ranks.rank()
+
+
+def test_workers_train_alone(monkeypatch):
+    """Those of multiprocessing, which Dask starts, too; joblib's inherit as spawned ones do."""
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert ranks.n_processes() == ranks.join() == 1  # a launcher also sets RANK
     monkeypatch.setenv("RANK", "1")
+    monkeypatch.delenv(ranks.OWNER, raising=False)
     assert (ranks.n_processes(), ranks.rank()) == (2, 1)
-    monkeypatch.setattr(multiprocessing.current_process(), "_name", "LokyProcess-3")
-    assert (ranks.n_processes(), ranks.join(), ranks.rank()) == (1, 1, 0)
+    for start in ("fork", "spawn"):
+        with multiprocessing.get_context(start).Pool(1) as pool:
+            assert pool.apply_async(alone).get(60) == (1, 1, 0)
 
 
 def test_a_search_does_not_run_in_processes_that_train_one_model(monkeypatch):

@@ -141,6 +141,42 @@ def test_a_tuned_decision_goes_along(tiny_backbone, sentences, tmp_path):
     assert read.predict(X).tolist() == tuned.predict(X).tolist()
 
 
+def test_another_backbone_is_refused(build_backbone, sentences, tmp_path):
+    """The folder of the backbone is overwritten after the adapter was saved."""
+    X, y = sentences
+    backbone = build_backbone(str(tmp_path / "base"))
+    model = DiceTokenClassifier(backbone=backbone, **SETTINGS).fit(X, y)
+    folder = model.save_pretrained(tmp_path / "m")
+    expected = model.predict_proba(X)
+    config = tmp_path / "base" / "config.json"
+    changed = config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"')
+    assert changed != config.read_text()
+    config.write_text(changed)  # the configuration is that of the saved folder
+    read = DiceTokenClassifier.from_pretrained(folder)
+    for got, want in zip(read.predict_proba(X), expected, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-6)
+    again = read.save_pretrained(tmp_path / "again")
+    encoder = load_encoder(backbone)
+    with torch.no_grad():
+        encoder.embeddings.word_embeddings.weight[7, 3] += 1e-3
+    encoder.save_pretrained(backbone)
+    for saved in (folder, again):
+        with pytest.raises(ValueError, match="holds other weights than those that the adapter"):
+            DiceTokenClassifier.from_pretrained(saved)
+
+
+def test_a_backbone_is_not_fetched(build_backbone, sentences, tmp_path, monkeypatch):
+    X, y = sentences
+    monkeypatch.chdir(tmp_path)
+    build_backbone("owner/base")
+    model = DiceTokenClassifier(backbone="owner/base", **SETTINGS).fit(X, y)
+    folder = model.save_pretrained("m")
+    assert DiceTokenClassifier.from_pretrained(folder).predict(X).tolist() == list(model.predict(X))
+    (tmp_path / "owner").rename(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"'owner/base'.* is not on this machine.*hf download"):
+        DiceTokenClassifier.from_pretrained(folder)
+
+
 def test_what_does_not_go_together_is_refused(tiny_backbone, sentences):
     model = DiceTokenClassifier(backbone=tiny_backbone, adapter="lora", frozen="encoder")
     with pytest.raises(ValueError, match="frozen='encoder' and adapter='lora'"):

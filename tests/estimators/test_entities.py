@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.pipeline import make_pipeline
 
 from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier, resampling
+from skdice.exceptions import ServingWarning
 from skdice.export import export_onnx, with_onnx
 from skdice.inspection import (
     SpanConfusionDisplay,
@@ -455,7 +456,12 @@ def test_no_entity_begins_with_a_glued_word(fitted, tmp_path):
         assert kept == [entity for entity in all_of_them if entity.start in starts]
     assert sum(map(len, before)) > sum(map(len, after)) > 0
     assert [span[1:3] for span in model.predict_spans(texts)[0]] == [e[:2] for e in after[0]]
-    model.save_pretrained(tmp_path)
+    with pytest.warns(ServingWarning, match=r"glued='skip'.*pipeline_entities"):
+        model.save_pretrained(tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    assert 'aggregation_strategy="first"' in card
+    assert 'pipeline_entities(model, ["Ann lives in Rome."], glued="skip")' in card
+    assert "A pipeline of transformers finds these too" in card
     again = DiceEntityRecognizer.from_pretrained(tmp_path)
     assert again.glued == "skip"
     served = transformers.pipeline(

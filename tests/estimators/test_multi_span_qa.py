@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from itertools import permutations
 
 import numpy as np
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from skdice import DiceMultiSpanAnswerer
 from skdice.cli.app import app
 from skdice.datasets import read_squad
+from skdice.exceptions import MisalignedWarning
 from skdice.tasks.multi_span_qa import match_answers
 
 X = [
@@ -76,6 +78,37 @@ def test_misaligned_answers_and_none_at_all(tiny_backbone):
         X, [[(3, "anna")], *Y[1:]]
     )
     assert mended.class_counts_.sum() == sum(len(context.split()) for _, context in X)
+
+
+def test_answers_that_the_tags_do_not_hold_are_told(tiny_backbone):
+    context = "anna lee and bob went to paris ."
+    rows = [
+        [(0, "anna lee"), (5, "lee and")],  # overlap
+        [(13, "bob"), (13, "bob")],
+        [(14, "ob"), (25, "paris")],
+        [(4, " lee")],
+    ]
+    X = [("who ?", context), ("gone ?", "it rains"), *[("who ?", context)] * 3]
+    model = reader(tiny_backbone, max_epochs=1, on_misaligned="drop")
+    with pytest.warns(MisalignedWarning) as told:
+        model.fit(X, [rows[0], [(0, "snow")], *rows[1:]])
+    (message,) = [str(w.message) for w in told if "answers do not fit" in str(w.message)]
+    assert message.startswith("4 of 7 answers do not fit the words of their texts, or each other:")
+    for reason in ("overlaps another (1)", "is there twice (1)", "begins inside a word (1)"):
+        assert reason in message
+    assert "begins in white space (1)" in message
+    first = "First: y[0], the answer 'lee and' at character 5, which overlaps another: dropped"
+    assert message.endswith(first)
+    with pytest.warns(MisalignedWarning) as told:
+        clone(model).fit(X[1:4], [[(0, "snow")], rows[2], rows[2][1:]])
+    messages = [str(w.message) for w in told]
+    assert any("First: y[1], the answer 'ob' at character 14" in m for m in messages)
+
+
+def test_answers_that_fit_are_not_told_of(tiny_backbone):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MisalignedWarning)
+        reader(tiny_backbone, max_epochs=1).fit(X, Y)
 
 
 def test_files_of_squad_on_the_command_line(tiny_backbone, tmp_path):

@@ -35,7 +35,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
 from skdice.metrics import convert_scheme

@@ -14,9 +14,11 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine.recipe import epochs_for
+from skdice.inspection import ComparisonDisplay
 from skdice.losses import TverskyLoss
-from skdice.model_selection import compare_losses
+from skdice.model_selection import Comparison, compare_losses
 from skdice.model_selection.candidates import Candidate
+from skdice.model_selection.noise import F1_WITHOUT
 from tests.fits import lengths_in
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 3))
@@ -159,3 +161,49 @@ def test_several_labels_have_no_row_of_n_grams(y, row):
     X, nowhere = ["win money"] * 6, DiceSequenceClassifier(backbone="no/such-model")
     with pytest.raises(ValueError, match=rf"the row '{row[:5]}.*several labels a row"):
         compare_losses(nowhere, X, y, X_test=X, y_test=y, losses=["ce", row])
+
+
+# ---- rows that do not depend on the seed
+
+
+def test_a_baseline_by_itself_runs_once_and_has_no_spread(tiny_backbone):
+    texts = ["free money prize", "lunch today", "see you at six", "the bus was late"] * 6
+    labels = ["spam", "ham", "ham", "ham"] * 6
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1)
+    rows = ["tfidf", "tfidf + RandomOverSampler", "ce"]
+    found = compare_losses(
+        model, texts, labels, X_test=texts, y_test=labels, losses=rows, seeds=[3, 4]
+    )
+    assert [[run["seed"] for run in row.runs] for row in found.rows] == [[3], [3, 4], [3, 4]]
+    assert ["±" in str(line) for line in found.table()[1]] == [False, True, True]
+    # An earlier version ran it with every seed.
+    found.rows[0].runs *= 2
+    assert ["±" in str(line) for line in found.table()[1]] == [False, True, True]
+
+
+def comparison_of(**scores):
+    """A comparison with the F1 of each run and of each part that is left out."""
+    rows = []
+    for label, runs in scores.items():
+        of_runs = [
+            {"seed": i, "precision": f1, "f1": f1, F1_WITHOUT: parts}
+            for i, (f1, parts) in enumerate(runs)
+        ]
+        rows.append(Candidate(label, label, runs=of_runs))
+    return Comparison("", "class 1", rows, {}, {}, ("precision", "f1"))
+
+
+def test_the_picture_has_the_intervals_of_the_table_and_begins_at_half():
+    parts = [0.7, 0.72, 0.74]
+    found = comparison_of(
+        ce=[(0.8, [0.8, 0.81, 0.8]), (0.82, [0.8, 0.81, 0.8])], dice=[(0.71, parts), (0.73, parts)]
+    )
+    axis = ComparisonDisplay.from_comparison(found).axes_[1]
+    apart = found.behind(found.rows[1])
+    drawn = [line.get_xdata() for line in axis.lines if line.get_linestyle() == "-"]
+    assert np.allclose(drawn, [100 * (0.81 + np.array(apart[1:]))])
+    assert axis.get_xlim()[0] == (50 if 0.81 + apart[1] > 0.5 else 0)
+    low = comparison_of(ce=[(0.8, [0.8, 0.8, 0.8])], dice=[(0.4, [0.4, 0.4, 0.4])])
+    high = comparison_of(ce=[(0.8, [0.8, 0.8, 0.8])], dice=[(0.6, [0.6, 0.6, 0.6])])
+    begins = [ComparisonDisplay.from_comparison(c).axes_[1].get_xlim()[0] for c in (low, high)]
+    assert begins == [0, 50]

@@ -114,6 +114,21 @@ def test_the_interval_is_the_formula_and_near_to_a_bootstrap():
     assert apart == pytest.approx(np.mean(f1[:2]) - np.mean(f1[2:]))
 
 
+def test_a_row_that_does_not_depend_on_the_seed_adds_no_chance_of_seeds():
+    parts, f1 = [[0.5, 0.52, 0.51], [0.61, 0.6, 0.64]], [0.58, 0.66]
+    runs = [{"f1": value, F1_WITHOUT: parts[1]} for value in f1]
+    of_seeds, plain = row("ce", runs), [{"f1": 0.51, F1_WITHOUT: parts[0]}]
+    for baseline in (Candidate("tfidf", "tfidf", runs=plain * n) for n in (1, 2)):
+        apart, low, high = difference(baseline, of_seeds, [baseline, of_seeds])
+        gaps = np.subtract(*parts)
+        rows = 2 / 3 * sum((gap - np.mean(gaps)) ** 2 for gap in gaps)
+        seeds = np.var(f1, ddof=1) / 2
+        freedom = (rows + seeds) ** 2 / (rows**2 / 2 + seeds**2 / 1)
+        half = stats.t.ppf(0.975, freedom) * np.sqrt(rows + seeds)
+        assert apart == pytest.approx(0.51 - 0.62)
+        assert (low, high) == pytest.approx((apart - half, apart + half))
+
+
 def test_a_comparison_has_intervals_a_table_and_keeps_them(tmp_path):
     X, y = make_classification(200, weights=[0.8], flip_y=0.1, random_state=0)
     data = {"X_test": X[100:], "y_test": y[100:], "losses": ["ce", "dice"]}

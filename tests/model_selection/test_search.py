@@ -7,6 +7,7 @@ import multiprocessing
 import pickle
 import re
 import time
+import traceback
 import warnings
 
 import numpy as np
@@ -400,6 +401,17 @@ class Interrupted(optuna.storages.RDBStorage):
             raise KeyboardInterrupt
 
 
+def test_an_interrupt_within_the_storage_says_what_is_kept_and_nothing_else(tmp_path):
+    storage = Interrupted(f"sqlite:///{tmp_path / 'study.db'}")
+    found = search({"C": [1.0]}, LogisticRegression(), storage=storage, study_name="s")
+    with pytest.raises(KeyboardInterrupt, match="1 of 5 trials are kept, run again") as stopped:
+        found.fit(X, Y)
+    printed = "".join(traceback.format_exception(stopped.value))
+    assert "sqlalchemy" not in printed
+    assert "optuna" not in printed.replace("test_search.py", "")
+    assert printed.count("Traceback") == 1
+
+
 def test_interrupt_between_storage_writes(tmp_path):
     storage = Interrupted(f"sqlite:///{tmp_path / 'study.db'}")
     space = {"C": FloatDistribution(0.01, 10)}
@@ -432,6 +444,38 @@ def test_a_log_file_gets_lines_of_a_search(capsys, monkeypatch):
     assert last == "a fit of the best parameters on all rows"
     search({"lr": [0.1]}, n_trials=2, verbose=2).fit(X, Y)
     assert re.search(r"^trial 1: 0\.\d{3}, lr=0\.1$", capsys.readouterr().out, re.M)
+
+
+class EasyFirst(ClassifierMixin, BaseEstimator):
+    """Scores 0.9 on rows of the first fold, and `q` on others."""
+
+    def __init__(self, q=0.5):
+        self.q = q
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def score(self, X, y):
+        return 0.9 if X[0, 0] == 0 else self.q
+
+
+def test_the_best_score_that_is_told_is_of_whole_trials(capsys, monkeypatch, tmp_path):
+    class Pruner(optuna.pruners.NopPruner):
+        def prune(self, study, trial):
+            return trial.number % 2 == 1
+
+    monkeypatch.setattr(SearchProgress, "EVERY", 0.0)
+    folds = np.repeat([0, 1], 4)
+    how = {"storage": tmp_path / "study.db", "study_name": "s", "cv": PredefinedSplit(folds)}
+    how |= {"pruner": Pruner(), "scoring": None, "verbose": 1, "space": {"q": [0.3, 0.5]}}
+    rows, labels = np.c_[folds], np.tile([0, 1], 4)
+    for n, before in ((4, 0), (6, 4)):
+        found = search(estimator=EasyFirst(), n_trials=n, **how).fit(rows, labels)
+        told = re.findall(r"trial \d of \d, best (0\.\d+)", capsys.readouterr().out)
+        best = np.fmax.accumulate(found.cv_results_["mean_test_score"])
+        assert told == [f"{value:.3f}" for value in best[before:]]
+        assert told[-1] == f"{found.best_score_:.3f}" < "0.900"
 
 
 def test_a_search_that_goes_on_says_how_many_trials_it_found(capsys, tmp_path):

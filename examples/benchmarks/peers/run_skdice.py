@@ -31,6 +31,5 @@ if run.job["setting"].startswith("advice"):
     model = tuned(model, cv="prefit", random_state=run.job["seed"])
     model.fit(run.dev[0][:n_dev], run.dev[1][:n_dev])
     run.mark("tune")
-    notes["gain"] = float(model.gains_.mean())
     notes["bias"] = model.bias_.tolist()
 run.answer(model.predict, ["skdice", "torch", "transformers", "scikit-learn"], **notes)

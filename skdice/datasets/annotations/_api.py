@@ -20,6 +20,7 @@ from skdice.datasets.labelled import without_labels
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.text.entity import check_inside, read_entity
+from skdice.text.inputs import check_characters
 
 
 class Annotations(NamedTuple):
@@ -301,10 +302,7 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
     """A text to write, checked."""
     if not isinstance(text, str):
         raise TypeError(f"texts[{i}] is {shown(text)}, not a string")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"texts[{i}] holds half of a surrogate pair: {error}") from error
+    check_characters(text, f"texts[{i}]")
     if not isinstance(metadata, Mapping):
         raise TypeError(f"metadata[{i}] is {shown(metadata)}, not a dict")
     row, items = [], as_row_list(f"entities[{i}]", entities)

@@ -294,7 +294,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
 
         A row of X and y that the `rounds` hold several times is one piece of evidence for a bound.
         """
-        self.gains_, self.bias_draws_ = np.zeros(0), np.zeros((0, len(self.classes_)))
+        self.bias_draws_ = np.zeros((0, len(self.classes_)))
         self.bound_ = None
         if np.isnan(logits).any():
             row = int(np.isnan(logits).any(axis=1).argmax())
@@ -316,7 +316,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         except Exception as error:  # of a function of the user's too
             error.estimator = self.estimator_  # type: ignore[attr-defined]
             raise
-        self.gains_, self.bias_ = tuning.gains, self._class_biases(tuning.bias)
+        self.bias_ = self._class_biases(tuning.bias)
         self.bound_ = tuning.promise
         if len(tuning.biases):
             self.bias_draws_ = np.array([self._class_biases(bias) for bias in tuning.biases])

@@ -64,11 +64,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=20
-        The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. Half
-        of it counts in any case, the other half by the share of the draws whose bias loses nothing
-        on the rows outside the draw. 0 tunes once on all rows. Bounds and ``"neg_log_loss"`` do
-        not use it. A function is called dozens of times for
-        each class and draw, so with a slow one give few draws.
+        The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. 0
+        tunes once on all rows. Bounds and ``"neg_log_loss"`` do not use it. A function is called
+        dozens of times for each class and draw, so with a slow one give few draws.
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
         as in `DiceSequenceClassifier`.
@@ -94,8 +92,6 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     temperature_ : float
         What the sums are then divided by. The decision does not change with it. It makes the
         probabilities likeliest on the held-out rows.
-    gains_ : ndarray of shape (n_bootstraps,)
-        What each draw gained on the rows outside it; empty for bounds.
     bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
         The best biases of each draw.
     classes_ : ndarray of shape (n_classes,)

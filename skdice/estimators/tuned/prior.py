@@ -218,7 +218,7 @@ def _held_out(
 def _wrapped(model: Any, several: bool, y_val: Any) -> BiasTunedClassifier:
     """A fitted `BiasTunedClassifier` around a classifier, without a tuned decision."""
     moved = BiasTunedClassifier(model, cv="prefit")
-    moved.estimator_, moved.multilabel_, moved.gains_ = model, several, np.zeros(0)
+    moved.estimator_, moved.multilabel_ = model, several
     moved.classes_ = np.asarray(model.classes_)
     if hasattr(model, "n_features_in_"):
         moved.n_features_in_ = model.n_features_in_

@@ -50,9 +50,7 @@ class BiasTunedTagger(Scored, BiasTuned):
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the held-out sentences.
-        Half of it counts in any case, the other half by the share of the draws whose bias loses
-        nothing on the sentences outside the draw. 0 tunes once on all sentences. Bounds and
-        ``"neg_log_loss"`` do not use it.
+        0 tunes once on all sentences. Bounds and ``"neg_log_loss"`` do not use it.
     cv : int, float, splitter, "prefit" or None, default=None
         Where held-out sentences come from: a number of folds (None is 5), a share, or ``"prefit"``,
         which is all sentences for a tagger that is fitted already. With folds or a share the tagger
@@ -73,8 +71,6 @@ class BiasTunedTagger(Scored, BiasTuned):
     span_scales_ : SpanScales
         A curve for all types, and a slope and an offset for each, which calibrate the scores of
         `predict_spans` on the held-out sentences. A saved folder holds them for `from_pretrained`.
-    gains_ : ndarray of shape (n_bootstraps,)
-        What each draw gained on the sentences outside it; empty for bounds.
     bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
         The best biases of each draw.
     classes_ : ndarray of str, shape (n_classes,)

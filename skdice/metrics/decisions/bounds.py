@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
@@ -16,6 +17,8 @@ from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.objectives import Objective, check_number
 
 __all__ = ["AlertBudget", "PrecisionAtRecall", "RecallAtPrecision"]
+
+FEWEST_HITS = 10  # at the precision that was asked for, where its tests begin
 
 
 class Promise(NamedTuple):
@@ -47,11 +50,15 @@ class Bound(Objective):
     tested in an order that is fixed in advance, from the safest on, until one fails. A test is
     Fisher's: if the new rows missed the bound, then of all ways to divide old and new rows alike, a
     share of at most 1 - `confidence` would show as many successes among the old ones. However many
-    thresholds are tested, the error is that of one test for each place where the tests begin, of
-    which there are up to three.
+    thresholds are tested, the error is that of one test for each place where the tests begin.
 
-    A single test errs less: as the new rows have to be unlucky too, its promise breaks with less
-    than 0.4 of 1 - `confidence`. The tuned decision comes nearer to 1 - `confidence`, since of the
+    A promise breaks if the old rows pass the test by luck and the new rows are unlucky too. So a
+    test at a level of 0.2 or less errs with less than 0.4 of its level, and the levels of all
+    places may sum to 2.5 times 1 - `confidence`. The first two have the whole of it, and each
+    further one half of the one before: 1 + 1 + 1/4 + 1/8 + ... = 2.5. Later places have more rows,
+    so that they can be stricter and lose little.
+
+    The tuned decision comes nearer to 1 - `confidence` than a single test, since of the
     thresholds that pass it takes the one with the best score, which is often the last before a test
     fails. Where a bound is seldom within reach, the few splits in which it is promised are lucky
     ones, and more of these promises break: `confidence` is the share of all splits in which none is
@@ -119,10 +126,12 @@ class Bound(Objective):
         turn = slice(None, None, -1 if self.loose_first else 1)
         successes, trials = successes[turn], trials[turn]
         order, starts = self._tests(steps, trials, share)
-        sure = self.sure(successes[order], trials[order], share)
+        # Bonferroni's inequality for the promises of all places: see the class.
+        levels = [(1 - self.confidence) * (1 if i < 2 else 0.5**i) for i in range(len(starts))]
+        sure = self.sure(successes[order], trials[order], share, levels)
         held = np.zeros(len(successes), dtype=bool)
-        for start in starts:
-            fails = np.flatnonzero(~sure[start:])
+        for start, passed in zip(starts, sure, strict=True):
+            fails = np.flatnonzero(~passed[start:])
             held[order[start : start + fails[0] if len(fails) else None]] = True
         return held[turn]
 
@@ -149,8 +158,10 @@ class Bound(Objective):
         """Evidence that rows can give at most and that the bound needs, and what is counted."""
         return n_true, self.fewest_trials(self.share, n_true), "positives"
 
-    def sure(self, successes: np.ndarray, trials: np.ndarray, share: float) -> np.ndarray:
-        """Return True where new trials, half as many, will reach a share."""
+    def sure(
+        self, successes: np.ndarray, trials: np.ndarray, share: float, levels: Sequence[float]
+    ) -> list[np.ndarray]:
+        """Return True where new trials, half as many, reach a share, for each level of error."""
 
         def p(hits: Any, n: Any) -> Any:
             new = np.ceil(n / 2)
@@ -158,12 +169,13 @@ class Bound(Objective):
             return np.where(n > 0, hypergeom.sf(hits - 1, n + new, hits + missed, n), 1.0)
 
         if not len(trials) or (trials != trials[0]).any():
-            sure: np.ndarray = p(successes, trials) <= 1 - self.confidence
-            return sure
+            values = p(successes, trials)
+            return [values <= level for level in levels]
         n = int(trials[0])  # of equal trials, from a number on they are sure
-        return successes >= bisect_left(
-            range(n + 1), True, key=lambda hits: bool(p(hits, n) <= 1 - self.confidence)
-        )
+        return [
+            successes >= bisect_left(range(n + 1), True, key=lambda k, a=level: bool(p(k, n) <= a))
+            for level in levels
+        ]
 
     def fewest_trials(self, share: float, most: int) -> int:
         """Number of trials that is needed if all succeed; `most` + 1 if that is not enough."""
@@ -217,7 +229,7 @@ class RecallAtPrecision(Bound):
     References
     ----------
     A. N. Angelopoulos et al., "Learn then Test: Calibrating Predictive Algorithms to Achieve Risk
-    Control", 2021: fixed-sequence testing, here with two starts.
+    Control", 2021: fixed-sequence testing, here with several starts.
 
     Examples
     --------
@@ -250,13 +262,14 @@ class RecallAtPrecision(Bound):
     ) -> tuple[np.ndarray, list[int]]:
         if steps.starts is not None:
             return super()._tests(steps, trials, share)
-        # Sizes grow by a tenth. One false alarm among the surest rows would end a single sequence,
-        # so there is a second one.
-        least = self.fewest_trials(share, int(trials.max(initial=0)))
-        sizes = least * 1.1 ** np.arange(400)
-        order = np.unique(np.searchsorted(trials, sizes[sizes <= trials.max(initial=0)]))
-        starts = np.searchsorted(trials[order], [least, 4 * least])
-        return order, [int(start) for start in starts if start < len(order)]
+        # A handful of rows says nothing about a low precision, so the first test waits for as many
+        # rows as would hold ten hits. Sizes grow by a tenth. A false alarm among the surest rows
+        # would end a single sequence, so that others begin at four times as many rows each.
+        most = int(trials.max(initial=0))
+        least = max(self.fewest_trials(share, most), min(FEWEST_HITS / share, most))
+        sizes, places = (least * ratio ** np.arange(400.0) for ratio in (1.1, 4))
+        order = np.unique(np.searchsorted(trials, sizes[sizes <= most]))
+        return order, np.searchsorted(trials[order], places[places <= most]).tolist()
 
 
 @checked

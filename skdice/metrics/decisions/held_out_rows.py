@@ -103,7 +103,7 @@ class BinaryRows:
             scores = [self.score(objective, self.decide(-tau * prior)) for tau in TAUS]
             return -TAUS[int(np.argmax(scores))] * prior
         bias = np.zeros(self.n_biases)
-        for _ in range(3):
+        for _ in range(3 if self.n_biases > 1 else 1):
             before = bias.copy()
             for label in range(self.n_biases):
                 bias[label] = self._best_of(objective, bias, label)
@@ -172,8 +172,10 @@ class BinaryRows:
         middle = np.maximum((above + below) / 2, above - FAR)
         shifts = -np.where(middle < above, middle, below)
         hits = np.append(0, np.cumsum(self.truth[:, together].ravel()[order]))[n_predicted]
-        highest = np.sort(margins.max(axis=1))
-        alerts = self.n_rows - np.searchsorted(highest, -shifts, "right")
+        alerts = n_predicted  # of one label; of more, a row counts once
+        if len(together) > 1:
+            highest = np.sort(margins.max(axis=1))
+            alerts = self.n_rows - np.searchsorted(highest, -shifts, "right")
         true = self.truth[:, together].sum()
         counts = Counts(hits[:, None], n_predicted[:, None], true[None], alerts, self.n_rows)
         return shifts, counts
@@ -359,7 +361,7 @@ class SpanRows:
         return groups
 
     def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
-        """A grid of shifts: a strict one cuts spans into pieces, so tests begin near the middle."""
+        """A grid of shifts; the strictest cut spans into pieces, so tests begin near the middle."""
         biased, shifts = self.log_p + bias, _GRID
         moved = np.zeros(self.n_biases)
         moved[together] = 1
@@ -368,6 +370,6 @@ class SpanRows:
             np.array([getattr(counts, name) for counts in found])
             for name in ("hits", "predicted", "alerts")
         )
-        starts = tuple(np.searchsorted(shifts, [-2.0, 0.0, 2.0]).tolist())
+        starts = tuple(np.searchsorted(shifts, [0.0, -2.0, 2.0]).tolist())
         counts = Counts(hits, predicted, found[0].true, alerts, self.n_rows, starts=starts)
         return shifts, counts

@@ -65,15 +65,13 @@ class Tuning:
     Attributes
     ----------
     bias : ndarray of shape (n_biases,)
-    gains : ndarray of shape (n_draws,)
-        What each draw's bias gains on the rows that are not in the draw.
     biases : ndarray of shape (n_draws, n_biases)
+        The best bias of each draw.
     promise : Promise or None
         Of a bound.
     """
 
     bias: np.ndarray
-    gains: np.ndarray = field(default_factory=lambda: np.zeros(0))
     biases: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     promise: Promise | None = None
 
@@ -90,9 +88,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
         False tunes one number, tau in b = -tau log(prior).
     n_draws : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the rows, which varies
-        less than the best one of all rows. Half of it counts in any case, the other half by the
-        share of the draws whose bias loses nothing on the rows outside the draw. 0 tunes once on
-        all rows.
+        less than the best one of all rows. 0 tunes once on all rows.
 
     References
     ----------
@@ -104,21 +100,12 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
         return Tuning(bias, promise=promise)
     if n_draws == 0:
         return Tuning(rows.best_bias(objective, per_class))
-    random, none = np.random.default_rng(0), np.zeros(rows.n_biases)
-    biases: list[np.ndarray] = []
-    gains: list[float] = []
-    for _ in range(n_draws):
-        chosen = random.integers(rows.n_rows, size=rows.n_rows)
-        biases.append(rows.take(chosen).best_bias(objective, per_class))
-        others = np.setdiff1d(np.arange(rows.n_rows), chosen)
-        if len(others):
-            held = rows.take(others)
-            tuned, plain = (held.score(objective, held.decide(b)) for b in (biases[-1], none))
-            gains.append(tuned - plain)
-    without_loss = np.mean([gain >= -1e-12 for gain in gains]) if gains else 1.0
-    middle = np.median(biases, axis=0)
-    bias = (1 + without_loss) / 2 * np.clip(biases, middle - FAR, middle + FAR).mean(axis=0)
-    return Tuning(bias, np.array(gains), np.array(biases))
+    random = np.random.default_rng(0)
+    drawn = (random.integers(rows.n_rows, size=rows.n_rows) for _ in range(n_draws))
+    biases = np.array([rows.take(chosen).best_bias(objective, per_class) for chosen in drawn])
+    middle = np.median(biases, axis=0)  # a bias without end, of one draw, is not to decide
+    bias = np.clip(biases, middle - FAR, middle + FAR).mean(axis=0)
+    return Tuning(bias, biases)
 
 
 def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
@@ -149,14 +136,15 @@ def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
 
 def _tell(rows: Rows, objective: Bound, name: str, share: float, n_true: int) -> None:
     """Warn of the best share that can be promised, or raise if the bound is strict."""
-    best = objective.in_words(share) if share else f"no {objective.measure} at all"
-    of, way_out = f" for {name}" if name else "", "Ask for that, lower" if share else "Lower"
-    message = (
-        f"scoring={objective!r} cannot be promised{of}: with {rows.n_rows} different rows to tune "
-        f"on, of which {n_true} are positive, the best that can be promised at "
-        f"{100 * objective.confidence:g}% confidence is {best}. {way_out} the confidence, or "
-        "give more rows to tune on"
-    )
+    of = f" for {name}" if name else ""
+    told = f"with {rows.n_rows} different rows to tune on, of which {n_true} are positive,"
+    sure = f"at {100 * objective.confidence:g}% confidence"
+    if share:
+        told += f" the best that can be promised {sure} is {objective.in_words(share)}. Ask for"
+        told += " that, lower the confidence,"
+    else:
+        told += f" no bound on {objective.measure} can be promised {sure}. Lower the confidence,"
+    message = f"scoring={objective!r} cannot be promised{of}: {told} or give more rows to tune on"
     if objective.strict:
         raise ValueError(message)
     done = "keeps that promise" if share else "stays as it is"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -177,6 +178,26 @@ class _Heads:
         self.bias.mul_(rate).add_(before[1])
 
 
+def as_function(loss: Loss) -> Callable[..., tuple[Tensor, dict[str, Tensor]]]:
+    """A loss as a function of its numbers, its buffers and a batch: the value, and new buffers.
+
+    `torch.func.vmap` runs it for many numbers at once. They are named as in `get_params`, and the
+    buffers as in `named_buffers`.
+    """
+    loss = copy.deepcopy(loss)
+
+    def call(
+        numbers: Mapping[str, Tensor], buffers: Mapping[str, Tensor], *batch: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        for name, value in {**numbers, **buffers}.items():
+            part, _, own = name.replace("__", ".").rpartition(".")
+            setattr(loss.get_submodule(part), own, value)
+        value = loss(*batch)
+        return value, {name: loss.get_buffer(name) for name in buffers}
+
+    return call
+
+
 class _GroupOfLosses:
     """Losses that differ in numbers only, which are tensors over their heads here."""
 
@@ -202,7 +223,7 @@ class _GroupOfLosses:
         }
         first = losses[heads[0]]
         prepared = [clone(first).prepare(f.counts, f.background, classes=f.labels) for f in folds]
-        states = [loss.functional_state() for loss in prepared]
+        states = [dict(loss.named_buffers()) for loss in prepared]
         self.state = {}
         for name in states[0]:
             of_folds = torch.stack([state[name].to(like) for state in states])
@@ -211,7 +232,7 @@ class _GroupOfLosses:
             shape = len(folds), len(heads), *of_folds.shape[1:]
             self.state[name] = of_folds.unsqueeze(1).expand(shape).clone()
         self.is_stateful = first.is_stateful
-        over_heads = vmap(prepared[0].functional_loss, in_dims=(0, 0, 0, None, None))
+        over_heads = vmap(as_function(prepared[0]), in_dims=(0, 0, 0, None, None))
         self.losses = vmap(over_heads, in_dims=(None, 0, 0, 0, 0))
 
     def total(self, logits: Tensor, target: Tensor, counted: Tensor) -> Tensor:

@@ -1,0 +1,139 @@
+"""No rows in, no rows out: a filter of Dask leaves empty partitions. A fit still refuses them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdice import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
+    CRFTagger,
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceMultiSpanAnswerer,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TfidfClassifier,
+    TransformerFeatures,
+)
+from tests.data import (
+    ANSWERS,
+    ENTITIES,
+    JOINED,
+    LABEL_SETS,
+    LABELS,
+    PAIRS,
+    QUESTIONS,
+    SENTENCES,
+    SPANS,
+    TAGS,
+    TEXTS,
+)
+
+METHODS = (
+    *("predict", "predict_labels", "predict_proba", "predict_log_proba", "decision_function"),
+    *("predict_spans", "predict_tagged", "decisive_window", "transform", "decide"),
+)
+NONE = {
+    "list": [],
+    "array": np.empty(0, dtype=object),
+    "pairs": np.empty((0, 2), dtype=object),
+    "series": pd.Series([], dtype="str"),
+    "frame": pd.DataFrame({"text": []}),
+}
+EASY = ["win free money", "lunch today"] * 6
+KINDS = {
+    "classifier": (DiceSequenceClassifier, {}, TEXTS, LABELS),
+    "three classes": (DiceSequenceClassifier, {}, TEXTS, ["a", "b", "c"] * 4),
+    "several labels": (DiceSequenceClassifier, {}, TEXTS, LABEL_SETS),
+    "pairs": (DiceSequenceClassifier, {}, PAIRS, [0, 1] * 6),
+    "tagger": (DiceTokenClassifier, {}, SENTENCES, TAGS),
+    "nested": (DiceMRCTagger, {}, SENTENCES, SPANS),
+    "recognizer": (DiceEntityRecognizer, {}, JOINED, ENTITIES),
+    "reader": (DiceQuestionAnswerer, {}, QUESTIONS, ANSWERS),
+    "answers": (DiceMultiSpanAnswerer, {}, QUESTIONS, ANSWERS),
+}
+
+
+def made(kind, backbone):
+    if kind == "features":
+        return TransformerFeatures(backbone=backbone).fit(TEXTS), TEXTS, None
+    if kind == "joined features":
+        return TransformerFeatures(backbone=backbone, pairs="separate").fit(PAIRS), PAIRS, None
+    if kind in ("tfidf", "tfidf of pairs"):
+        X = PAIRS if "pairs" in kind else EASY
+        return TfidfClassifier(Cs=(1.0,)).fit(X, y := [0, 1] * 6), X, y
+    if kind == "crf":
+        pytest.importorskip("pycrfsuite")
+        return CRFTagger(max_iterations=5).fit(SENTENCES, TAGS), SENTENCES, TAGS
+    cls, params, X, y = KINDS[kind.removeprefix("tuned ")]
+    model = cls(backbone=backbone, max_epochs=1, random_state=0, **params).fit(X, y)
+    if not kind.startswith("tuned "):
+        return model, X, y
+    tuned = BiasTunedClassifier if cls is DiceSequenceClassifier else BiasTunedTagger
+    return tuned(model, cv="prefit").fit(X, y), X, y
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *KINDS,
+        *("tuned classifier", "tuned tagger", "tuned recognizer"),
+        *("features", "joined features", "tfidf", "tfidf of pairs", "crf"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
+@pytest.mark.filterwarnings("ignore::skdice.exceptions.SkdiceWarning")
+def test_no_rows_are_predicted_as_no_rows(kind, tiny_backbone):
+    model, X, y = made(kind, tiny_backbone)
+    methods = [name for name in METHODS if hasattr(model, name)]
+    assert methods
+    for name in methods:
+        some = np.asarray(getattr(model, name)(X))
+        for box, none in NONE.items():
+            found = getattr(model, name)(none)
+            assert isinstance(found, np.ndarray), (name, box)
+            assert (found.shape, found.dtype) == ((0, *some.shape[1:]), some.dtype), (name, box)
+    if hasattr(model, "iter_predict"):
+        assert list(model.iter_predict([])) == list(model.iter_predict(iter(()))) == []
+    if y is not None:
+        with pytest.raises(ValueError, match=r"0 samples|1 sample|shape \(0,\)"):
+            model.score([], [])
+    if not kind.startswith("tuned"):
+        with pytest.raises(ValueError, match="X is empty"):
+            type(model)().fit([], [])
+
+
+def test_numbers_are_as_scikit_learn_has_them():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model = DiceClassifier(max_epochs=1).fit(X, [0, 1] * 10)
+    with pytest.raises(ValueError, match="0 sample"):
+        model.predict(X[:0])
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Dask
+def test_partitions_that_a_filter_emptied_are_labelled(tiny_backbone, tmp_path, monkeypatch):
+    dask = pytest.importorskip("dask.dataframe")
+    monkeypatch.chdir(tmp_path)
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model.fit(TEXTS, LABELS).save_pretrained("spam-model")
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "machines.md").read_text()
+    recipe = re.search(r"^```python\n([^`]*def labels_of[^`]*)^```$", page, re.M)[1]
+    Path("predicting.py").write_text(recipe)
+    monkeypatch.syspath_prepend(tmp_path)
+    from predicting import labels_of
+
+    table = pd.DataFrame({"text": TEXTS * 4, "keep": [True] * 12 + [False] * 36})
+    frame = dask.from_pandas(table, npartitions=4)
+    frame = frame[frame["keep"]]
+    labels = frame["text"].map_partitions(labels_of, meta=("label", "str"))
+    frame.assign(label=labels).to_parquet("labelled")
+    found = pd.read_parquet("labelled")
+    assert found["label"].tolist() == model.predict(TEXTS).tolist()

@@ -1,0 +1,98 @@
+"""The comparison at the paper's size: examples/paper/full.py and the tables that it makes."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from tests.examples.scripts import PAPER, scripts
+
+
+@pytest.fixture(scope="module")
+def harness():
+    with scripts(PAPER, "tasks", "run", "full", "full_page") as found:
+        yield found
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Forty messages, one in four of them spam."""
+    rows = [f"{'spam' if i % 4 == 0 else 'ham'}\tmessage {i} of many" for i in range(40)]
+    (tmp_path / "sms_spam").mkdir()
+    (tmp_path / "sms_spam" / "SMSSpamCollection").write_text("\n".join(rows))
+    return tmp_path
+
+
+def test_jobs_are_all_different_and_the_first_ones_tell_most(harness):
+    full = harness["full"]
+    found = list(full.jobs())
+    assert len({full.key(job) for job in found}) == len(found)
+    assert [job["task"] for job in found[: len(full.ALL)]] == ["gmb_10k"] * len(full.ALL)
+    seeds = [job["seed"] for job in found]
+    assert seeds.index(2) > len(seeds) - 1 - seeds[::-1].index(1)  # two seeds of all come first
+
+
+def test_a_record_is_not_made_again_and_long_fits_get_two_seeds(harness, tmp_path, monkeypatch):
+    full = harness["full"]
+    monkeypatch.setattr(full, "estimate", lambda folder, job: 5.0 if "read" in str(job) else 50.0)
+    args = argparse.Namespace(small=False, data=tmp_path, records=tmp_path / "full.jsonl")
+    before = full.missing(args)
+    assert {job["seed"] for job in before if "reader" in job} == set(range(full.MOST_SEEDS))
+    assert {job["seed"] for job in before if "reader" not in job} == {0, 1}
+    record = {"job": before[0], "loss": full.described(before[0])}
+    full.append(args.records, record)
+    assert full.missing(args) == before[1:]
+
+
+@pytest.mark.parametrize("loss", [{"loss": "ce", "start": "zero"}, {"loss": "dsc"}])
+def test_a_job_is_scored_as_it_is_and_tuned(harness, data, tiny_backbone, loss):
+    full = harness["full"]
+    job = {"task": "sms", "seed": 0, "max_epochs": 1, "backbone": tiny_backbone, **loss}
+    found = full.run(job, data)
+    assert found["job"] == job
+    for how in ("plain", "tuned"):
+        assert 0 <= found[how]["test"]["score"] <= 1
+
+
+def record(loss, seed, score, **job):
+    job = {"task": "mrpc", "seed": seed, "max_epochs": 3, **loss, **job}
+    figures = {"dev": {"score": score}, "test": {"score": score}}
+    return {"job": job, "loss": "", "plain": figures, "tuned": figures}
+
+
+def test_differences_are_of_fits_that_are_the_same_but_for_the_loss(harness):
+    page, ce, dsc = harness["full_page"], {"loss": "ce"}, {"loss": "dsc"}
+    records = [record(ce, 0, 0.5), record(dsc, 0, 0.6), record(ce, 1, 0.5), record(dsc, 1, 0.4)]
+    records += [record(ce | {"start": "zero"}, 0, 0.1), record(dsc, 2, 0.9)]  # without a partner
+    records += [record(ce, 0, 0.1, max_epochs=8), record(dsc, 0, 0.9, backbone="base")]
+    found = page.differences(records, "mrpc", "plain", max_epochs=3)
+    assert found == pytest.approx([10.0, -10.0])
+    assert page.interval(found) == "+10.0, -10.0"
+    # By hand: the mean of 1, 2 and 3 is 2, t is 4.303 and the standard error 0.577.
+    assert page.interval([1.0, 2.0, 3.0]) == "+2.0 ± 2.5 (3)"
+
+
+def test_k_is_chosen_on_development_rows(harness):
+    page, weighted = harness["full_page"], {"loss": "weighted_ce"}
+    one, five = (record(weighted | {"loss__K": K}, 0, score) for K, score in ((1, 0.5), (5, 0.4)))
+    five["plain"] = {"dev": {"score": 0.6}, "test": {"score": 0.3}}
+    assert page.means([one, five], "plain") == pytest.approx({"weighted_ce": 30.0})
+
+
+def test_weights_travel_in_pieces(harness, tmp_path, monkeypatch):
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    full, encoder = harness["full"], tmp_path / "encoder"
+    encoder.mkdir()
+    weights = {"a": torch.arange(300.0), "b": torch.arange(5)}
+    save_file(weights, encoder / "model.safetensors")
+    (encoder / "config.json").write_text("{}")
+    monkeypatch.setattr(full, "PIECE", 100)
+    full.pack(encoder, tmp_path / "pieces")
+    assert len(list((tmp_path / "pieces").glob("weights.*"))) > 3
+    full.join(tmp_path / "again", tmp_path / "pieces")
+    again = load_file(tmp_path / "again" / "model.safetensors")
+    assert all(torch.equal(again[name], weights[name]) for name in weights)
+    assert (tmp_path / "again" / "config.json").read_text() == "{}"

@@ -1,0 +1,82 @@
+"""What is no text is refused by its row, before any tokenizer sees it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdice import (
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceMultiSpanAnswerer,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TransformerFeatures,
+)
+from skdice.text.inputs import as_sentences, as_texts, check_characters
+from tests.data import ANSWERS, ENTITIES, JOINED, LABELS, QUESTIONS, SENTENCES, SPANS, TAGS, TEXTS
+
+BYTE = b"caf\xe9 zo\xeb".decode("utf-8", "surrogateescape")
+HALF = "a\ud83d b"
+PAIR = "a \ud83d\ude00 b"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BYTE, r"the byte 0xe9, which was not decoded, at character 3: .*encoding='latin-1'"),
+        (HALF, r"half of a surrogate pair, which is no character, at character 1"),
+        (PAIR, r"a surrogate pair, which is one character in two, at character 2"),
+    ],
+)
+def test_each_fault_has_its_own_way_out(text, message):
+    with pytest.raises(ValueError, match=rf"^here holds {message}"):
+        check_characters(text, "here")
+
+
+def test_the_advice_works():
+    mended = {
+        BYTE.encode("utf-8", "surrogateescape").decode("latin-1"): "caf\xe9 zo\xeb",
+        HALF.encode("utf-8", "replace").decode(): "a? b",
+        PAIR.encode("utf-16", "surrogatepass").decode("utf-16", "replace"): "a \U0001f600 b",
+    }
+    for found, wanted in mended.items():
+        assert found == wanted
+        assert as_texts([found]) == [wanted]
+
+
+@pytest.mark.parametrize("bad", [BYTE, HALF, PAIR])
+@pytest.mark.parametrize("box", [list, pd.Series, np.array])
+def test_texts_pairs_and_tokens_name_the_row(bad, box):
+    options = {} if box is list else {"dtype": object}
+    with pytest.raises(ValueError, match=r"^X\[2\] holds"):
+        as_texts(box(["a", "caf\xe9 \U0001f600", bad], **options))
+    with pytest.raises(ValueError, match=r"^X\[1\]\[0\] holds"):
+        as_texts([("a", "b"), (bad, "b")])
+    with pytest.raises(ValueError, match=r"^X\[1\]\[2\] holds"):
+        as_sentences([["a"], ["caf\xe9", "\U0001f600", bad]])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X", "y"),
+    [
+        (DiceSequenceClassifier(), TEXTS, LABELS),
+        (TransformerFeatures(), TEXTS, LABELS),
+        (DiceTokenClassifier(), SENTENCES, TAGS),
+        (DiceMRCTagger(), SENTENCES, SPANS),
+        (DiceEntityRecognizer(), JOINED, ENTITIES),
+        (DiceQuestionAnswerer(), QUESTIONS, ANSWERS),
+        (DiceMultiSpanAnswerer(), QUESTIONS, ANSWERS),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("bad", [BYTE, HALF])
+def test_every_estimator_names_the_row(estimator, X, y, bad):
+    X = list(X)
+    X[5] = (X[5][0], f"{X[5][1]} {bad}") if isinstance(X[5], tuple) else (
+        [*X[5][:-1], bad] if isinstance(X[5], list) else f"{X[5]} {bad}"
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"^X\[5\](\[\d\])? holds (the byte|half)"):
+        estimator.fit(X, y)
