@@ -24,8 +24,8 @@ from skdice.backbones import (
     load_with_head,
     max_positions,
 )
-from skdice.engine.frozen_encoder import unfitted_copy
 from skdice.engine.module import EncoderWithHead, freeze
+from skdice.engine.vectors import unfitted_copy
 from skdice.exceptions import TruncationWarning
 from tests.data import LABELS, TEXTS
 

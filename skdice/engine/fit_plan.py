@@ -21,7 +21,7 @@ from skdice.engine.recipe import epochs_for
 from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics.labels import Labels
-from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.text.inputs import row_keys, take
 from skdice.text.long_texts import Cuts
 
@@ -163,7 +163,7 @@ def _read(
     # All else is said by the net.
     if hasattr(model, "backbone") and model.verbose and len(X) >= MANY and ranks.rank() == 0:
         print(f"tokenising {len(X):,} texts", flush=True)
-    # The words of texts are those of a new backbone, and the others are of other weights.
+    # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
     data, held = task.examples(model, X, y, sample_weight), None
@@ -185,7 +185,8 @@ def _read(
         data, held = hold_out(model, data, held, seed)
         draws = _draw_epochs(model, task.sampled(model, data), seed, mode)
     task.prepare_training(model, data, held, mode)
-    model.__dict__.pop("span_scales_", None)
+    for name in ("span_scales_", "tuned_for_"):  # they are of other weights
+        model.__dict__.pop(name, None)
     return _Rows(data=data, held=held, seed=seed, draws=draws)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.dropout import FastDropout, use_fast_dropout
-from skdice.engine.layouts import PADDED, Layout, prepare_encoder
+from skdice.engine.layouts import PADDED, Layout, nothing_further, prepare_encoder
 
 MOST_BIAS = 13.8  # that of a class with one example in a million
 
@@ -42,6 +42,7 @@ class EncoderModule(nn.Module):
     """
 
     pooling: str | None = None
+    further_inputs = staticmethod(nothing_further)  # what the head reads beside: see `Layout`
 
     def __init__(self, encoder: Any, dropout: float) -> None:
         super().__init__()
@@ -59,11 +60,6 @@ class EncoderModule(nn.Module):
         for name in self.frozen:
             self.get_submodule(name).eval()
         return self
-
-    @staticmethod
-    def further_inputs(windows: Sequence[Any], n_places: int) -> dict[str, torch.Tensor]:
-        """What the head reads beside the encoder's states at `n_places`: nothing."""
-        return {}
 
     @property
     def model(self) -> Any:

@@ -38,7 +38,8 @@ class Scored:
         dict
             Each from 0 to 1: ``precision``, ``recall`` and ``f1`` of spans, micro (for plain tags
             of tokens). Of answers ``exact_match`` and ``f1`` as in the evaluations of SQuAD and,
-            for several answers to a question, Quoref.
+            for several answers to a question, Quoref. If a decision was tuned for a cost, also the
+            ``cost`` of a row.
         """
         return self._scores(X, y)
 
@@ -47,15 +48,13 @@ class Scored:
             check_is_fitted(self)
         judge = self._judge()
         true = self.task.truth(judge, X, y)
-        scores: dict[str, float] = self.task.rate(judge, true, self._judged_rows(X), **how)
-        return scores
+        found = getattr(self, self.task.judged_by)(X)
+        scores = self.task.rate(judge, true, found, **how)
+        return {**scores, **self.task.cost(judge, X, true, found)}
 
     def _judge(self) -> Any:
         """The model whose labels and parameters say how rows are read and rated."""
         return self
-
-    def _judged_rows(self, X: Any) -> Any:
-        return getattr(self, self.task.judged_by)(X)
 
     @property
     def measure_(self) -> str:
@@ -105,7 +104,8 @@ class ClassScores(Scored):
         dict
             ``precision``, ``recall``, ``f1`` and ``accuracy``, each from 0 to 1. In a multi-label
             problem accuracy is the share of rows whose labels are all right, and there are
-            ``f1_macro`` and, for each label, ``f1 of <label>``.
+            ``f1_macro`` and, for each label, ``f1 of <label>``. If the decision was tuned for a
+            cost, there is the ``cost`` of a row.
 
         Raises
         ------

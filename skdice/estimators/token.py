@@ -10,7 +10,7 @@ import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.engine.arrays import blocks, empty_table
-from skdice.engine.frozen_encoder import frozen_vectors, unfitted_copy
+from skdice.engine.vectors import frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics.schemes import SCHEMES

@@ -353,6 +353,10 @@ model("Ann lives in Rome")"""
         """Return how predictions of skdice and of transformers differ, if `native` can be read."""
         return ""
 
+    def served_by(self, model: Any) -> str:
+        """Return what runs a head of skdice's own."""
+        return "Its head is skdice's own: transformers cannot read it."
+
     def pipeline_caveat(self, model: Any) -> str:
         """Return why transformers cannot run the model, or would predict otherwise, if so."""
         return ""
@@ -372,6 +376,10 @@ model("Ann lives in Rome")"""
     @abstractmethod
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return the scores of what `judged_by` gave, with ``f1`` among them."""
+
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean ``cost`` of a row, if the decision was tuned for one."""
+        return {}
 
     @abstractmethod
     def measure(self, model: Any) -> str:

@@ -16,7 +16,7 @@ from sklearn.utils import check_consistent_length
 from torch import nn
 
 from skdice._checks import shown
-from skdice.datasets import read_texts
+from skdice.datasets.tables import ToPredict, table_to_predict
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, check_known, check_occurring, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
@@ -141,14 +141,12 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
-    def pipeline_caveat(self, model: Any) -> str:
+    def served_by(self, model: Any) -> str:
         """Return what can run a head that is not the architecture's own."""
-        if isinstance(model.module_, TaskModel):
-            return ""
         return (
-            f"plain transformers cannot run the head of pooling={model.module_.pooling!r}: "
+            f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
             f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
-            "transformers after a fit with pooling='native'"
+            "transformers after a fit with pooling='native'."
         )
 
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
@@ -252,6 +250,20 @@ class Classification(Task):
         positive = positive_index(model)
         return class_scores(true, np.array(predicted), model.classes_, positive, weights)
 
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean cost of a row; labels may be strings, as files have them."""
+        table = np.array(getattr(model, "tuned_for_", {}).get("cost", []))
+        if not len(table):
+            return {}
+        if model.multilabel_:
+            rows = [known_labels(y, model.classes_, True).astype(int) for y in (true, predicted)]
+            return {"cost": float(table[tuple(rows)].sum(axis=1).mean())}
+        place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
+        pairs = [[place.get(str(label)) for label in part] for part in (true, predicted)]
+        if None in pairs[0]:  # of a class that training did not have no cost is known
+            return {}
+        return {"cost": float(table[tuple(pairs)].mean())}
+
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
         positive = positive_index(model)
@@ -304,11 +316,15 @@ class Classification(Task):
 
     def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
         """Return texts or pairs."""
+        return self.read_table(model, path, encoding, **table).texts, []
+
+    def read_table(self, model: Any, path: Path, encoding: str, **table: Any) -> ToPredict:
+        """Return the table of a file with or without labels."""
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
         options = {"n_texts": width, "classes": model.classes_, **table}
-        return read_texts(path, encoding=encoding, **options), []
+        return table_to_predict(path, encoding=encoding, **options)
 
     def row_of_line(self, line: str) -> Any:
         """Return the text of a line, or the pair with a tab between its texts."""

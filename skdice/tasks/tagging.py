@@ -258,6 +258,20 @@ class Tagging(Task):
         )
         return dict(zip(("precision", "recall", "f1"), values, strict=True))
 
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean cost of a row by its false, missed and right spans."""
+        if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
+            return {}
+        (_, alarm), (missed, hit) = model.tuned_for_["cost"]
+        pairs = self.paired_spans(model, self.inputs(inputs), true, predicted)
+        rows = [*zip(*pairs, strict=True)]
+        hits = [len({*right} & {*found}) for right, found in rows]
+        costs = [
+            alarm * (len(found) - n) + missed * (len(right) - n) + hit * n
+            for (right, found), n in zip(rows, hits, strict=True)
+        ]
+        return {"cost": float(np.mean(costs))}
+
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
         return "tokens, micro" if model.scheme_ == "plain" else "spans, micro"

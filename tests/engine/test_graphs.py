@@ -34,6 +34,7 @@ from skdice.engine.graphs import EAGER_RUNS, Graphs
 from skdice.engine.layouts import rows
 from skdice.engine.layouts.padded import Padded
 from skdice.engine.layouts.rows import Rows
+from skdice.exceptions import TruncationWarning
 from skdice.losses import LOSSES, DiceLoss, Loss, resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
 from tests.engine.test_grouped import TASKS, fitted_with_data
@@ -467,7 +468,7 @@ def test_features_are_those_of_padded_batches(kind, pooling, gpu, tiny_backbones
     monkeypatch.setattr(rows, "TOKENS", 256)
     settled = []  # where a CPU looks at masks, a GPU does not
     monkeypatch.setattr(
-        "skdice.engine.frozen_encoder.settle_attention",
+        "skdice.engine.vectors.settle_attention",
         lambda module, device: (
             settled.append(device)
             or settle_attention(module, "cpu" if len(settled) > 1 else "cuda")
@@ -515,6 +516,13 @@ def test_the_next_rows_are_encoded_while_others_are_predicted(
     with pytest.raises(LookupError, match="in the other thread"):
         model.predict(X)
     assert threading.active_count() == before
+
+
+def test_warnings_of_the_other_thread_name_the_callers_line(tiny_backbone, gpu):
+    model = fitted("tagger", tiny_backbone, max_epochs=1, max_length=8)
+    with pytest.warns(TruncationWarning, match="word of more subwords") as told:
+        model.predict([["a" * 30], *UNEVEN])
+    assert [w.filename for w in told] == [__file__]
 
 
 def test_nothing_to_predict(tiny_backbone, gpu):

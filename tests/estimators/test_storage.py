@@ -623,6 +623,17 @@ def test_sizes_are_compared_before_a_model_is_built(folder, key, value):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
 
 
+def test_large_numbers_that_no_architecture_reads_are_no_sizes(folder, sentences):
+    more = {"trained_at": 1_764_000_000_000, "n_examples_seen": 2**40, "run": {"ids": [2**33]}}
+    edit(folder / "config.json", **more)
+    sign(folder)
+    expected = DiceTokenClassifier.from_pretrained(folder).predict(sentences[0]).tolist()
+    found = DiceTokenClassifier.from_transformers(folder)
+    assert found.predict(sentences[0]).tolist() == expected
+    model = DiceTokenClassifier(backbone=str(folder), max_epochs=1)
+    model.fit([["anna"], ["bob"]] * 4, [["O"], ["B-A"]] * 4)
+
+
 def test_what_is_neither_folder_nor_hub_id_is_refused(tmp_path):
     for source in (tmp_path / "none", "no/such/folder", str(tmp_path / "none")):
         with pytest.raises(ValueError, match="neither a folder nor a possible hub id"):

@@ -15,6 +15,7 @@ from skdice.engine.layouts.layout import (
     Inputs,
     Layout,
     Padding,
+    nothing_further,
     pool,
     targets_of,
     weightless,
@@ -30,9 +31,9 @@ __all__ = [
     "Inputs",
     "Layout",
     "Padding",
-    "layout_of_encoder",
     "layout_to_predict",
     "layout_to_train",
+    "nothing_further",
     "pool",
     "prepare_encoder",
     "targets_of",
@@ -91,13 +92,6 @@ def layout_to_predict(module: Any, padding: Padding, *, device: str, pack: bool)
     return Padded(padding=padding, further=module.further_inputs, unit=run_cost(device))
 
 
-def layout_of_encoder(encoder: Any, padding: Padding, *, device: str) -> Layout:
-    """The layout for an encoder without a head, of which any layer may be read."""
-    if devices.is_gpu(device):
-        return RowsOfOne(padding=padding, most=_most(encoder.config, padding.token + 1))
-    return Padded(padding=padding, unit=run_cost(device))
-
-
 def _rows(module: Any, padding: Padding, pack: bool, padding_target: Any = 0) -> Recurring:
     found, config = packable(module), module.encoder.config
     settings = {
@@ -105,22 +99,18 @@ def _rows(module: Any, padding: Padding, pack: bool, padding_target: Any = 0) ->
         "further": module.further_inputs,
         "padding_target": padding_target,
     }
+    positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet says -1
     if not pack or found.mask is None:
-        return RowsOfOne(most=_most(config, padding.token + 1), **settings)  # as RoBERTa counts
+        behind = (getattr(config, "pad_token_id", None) or 0) + 1  # where RoBERTa begins to count
+        return RowsOfOne(most=max(positions - behind, 0), **settings)
     return Rows(
-        most=_most(config, found.first or 0),
+        most=max(positions - (found.first or 0), 0),
         mask=found.mask,
         first=found.first,
         pooling=module.pooling,
         last=found.summary_last,
         **settings,
     )
-
-
-def _most(config: Any, first: int) -> int:
-    """The subwords that a row may have where positions are counted from `first`; 0 for any."""
-    positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet says -1
-    return max(positions - first, 0)
 
 
 def leaves_out_padding(criterion: Any) -> bool:

@@ -43,8 +43,8 @@ class BiasTunedTagger(Scored, BiasTuned):
           ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all of
           `skdice.metrics`. A bound is for all types together, or with ``each=True`` for each.
         - ``"neg_log_loss"``: biases and a temperature that make the tags' probabilities calibrated.
-        - A function of true and predicted lists of tags, higher being better, or a scorer such as
-          `span_f1_scorer`.
+        - A function of true and predicted lists of tags, higher being better, such as
+          `span_f1_score`.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
@@ -62,6 +62,9 @@ class BiasTunedTagger(Scored, BiasTuned):
     ----------
     estimator_ : fitted tagger
     bias_ : ndarray of shape (n_classes,)
+    tuned_for_ : dict
+        What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
+        ``"cost"`` of absent and present spans by truth (rows) and prediction.
     bound_ : Promise or None
         Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
         sentences will hold.
@@ -200,9 +203,10 @@ class BiasTunedTagger(Scored, BiasTuned):
         if isinstance(getattr(inner, "task", None), Tagging):
             decider = object.__new__(type(inner))
             vars(decider).update(vars(inner))
-        vars(decider).pop("span_scales_", None)
-        if hasattr(self, "span_scales_"):
-            decider.span_scales_ = self.span_scales_
+        for name in ("span_scales_", "tuned_for_"):
+            vars(decider).pop(name, None)
+            if hasattr(self, name):
+                setattr(decider, name, getattr(self, name))
         return decider
 
     def _decided(self, X: Any) -> tuple[Any, list[Any], list[np.ndarray]]:

@@ -14,7 +14,7 @@ from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype, resolve_device, to_device
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.graphs import Graphs
-from skdice.engine.layouts import Padding, layout_of_encoder, pool
+from skdice.engine.layouts import Padding, layout_to_predict, nothing_further, pool
 from skdice.engine.layouts.architectures import architecture_of
 from skdice.text.encoding import Window
 
@@ -71,10 +71,10 @@ def run_encoder(
         return hidden.flatten(0, 1).index_select(0, positions)
 
     windows = EncodedDataset(windows).windows
-    layout = layout_of_encoder(encoder, padding, device=device)
+    module = SimpleNamespace(encoder=encoder, further_inputs=nothing_further)
+    layout = layout_to_predict(module, padding, device=device, pack=False)
     if not devices.is_gpu(device):
         return layout.for_each(windows, batch_size, vectors)
-    module = SimpleNamespace(encoder=encoder)
     settle_attention(module, device)
     graphs = Graphs(lambda inputs: (vectors(inputs),), device)
     try:
