@@ -125,6 +125,8 @@ def build_tiny_backbone(
         ),
     }
     sizes["camembert"] = sizes["xlm-roberta"] = sizes["roberta"]
+    sizes["deberta"] = sizes["deberta-v2"]
+    sizes["albert"] = sizes["electra"]
     sizes["mpnet"] = {**sizes["bert"], "pad_token_id": 1}
     sizes["gpt2"] = dict(n_embd=16, n_layer=2, n_head=2, n_positions=64)
     settings = {"vocab_size": len(index), **sizes[kind], **config}

@@ -221,19 +221,57 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
+    return table_to_predict(
+        Path(path),
+        n_texts=n_texts,
+        text_columns=text_columns,
+        label_column=label_column,
+        label_columns=label_columns,
+        classes=classes,
+        separator=separator,
+        header=header,
+        quoting=quoting,
+        encoding=encoding,
+    ).texts
+
+
+class ToPredict(NamedTuple):
+    """A table to predict: its rows as they are, and their texts."""
+
+    names: list[str] | None
+    rows: list[list[Any]]
+    texts: list[Any]
+    separator: str | None  # None of JSON
+
+
+def table_to_predict(
+    path: Path,
+    *,
+    n_texts: int = 1,
+    text_columns: Any = None,
+    label_column: Any = None,
+    label_columns: Any = None,
+    classes: str | Iterable[Any] = (),
+    separator: str | None = None,
+    header: bool | None = None,
+    quoting: bool | None = None,
+    encoding: str = "utf-8",
+) -> ToPredict:
+    """The table that `read_texts` reads the texts of."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
     how = _Format(separator, header, quoting, encoding)
     labels_in = label_columns_of(label_column, label_columns)
-    table, texts, labels = _load(Path(path), how, text_columns, labels_in, may_be_lines=True)
+    table, texts, labels = _load(path, how, text_columns, labels_in, may_be_lines=True)
     if not texts:
         left = [i for i in table.columns if i not in labels and not table.is_named(i, LABEL_NAMES)]
         if len(left) > n_texts:
             known = {"", *map(str, classes)}
             others = [i for i in left if any(str(v).strip() not in known for v in table.values(i))]
             left = others if len(others) >= n_texts else left
-        texts = table.find_texts(left, n_texts)
-    return table.texts(texts)
+        texts = table.find_texts(left, n_texts, labelled=False)
+    cells = [cells for _, cells in table.rows]
+    return ToPredict(table.names, cells, table.texts(texts), table.separator)
 
 
 @dataclass(frozen=True)
@@ -244,6 +282,7 @@ class _Table:
     names: list[str] | None
     rows: list[tuple[str, list[Any]]]  # "line 2" and its cells
     of_tool: list[str] | None = None  # columns in which an annotation tool wrote labels
+    separator: str | None = None  # of the cells
 
     @property
     def width(self) -> int:
@@ -306,7 +345,7 @@ class _Table:
         names = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
         return [names[i] for i in columns]
 
-    def find_texts(self, columns: list[int], n_texts: int) -> list[int]:
+    def find_texts(self, columns: list[int], n_texts: int, labelled: bool = True) -> list[int]:
         """Those of the columns that hold texts, if they are not too many."""
         if self.of_tool is not None:
             columns = [i for i in columns if self.names and self.names[i] not in self.of_tool]
@@ -317,10 +356,12 @@ class _Table:
         columns = [i for i in columns if i in named or _are_texts(strings[i], longest)] or columns
         if not 1 <= len(columns) <= n_texts:
             wanted = "1" if n_texts == 1 else "1 or 2"
+            remedy = "say which hold the text with text_columns"
+            if labelled:
+                remedy += ", and which the label with label_column"
             raise ValueError(
                 f"{str(self.path)!r} has {len(columns)} columns that may be text "
-                f"{self.shown(columns)}, not {wanted}: say which hold the text with text_columns, "
-                "and which the label with label_column"
+                f"{self.shown(columns)}, not {wanted}: {remedy}"
             )
         return columns
 
@@ -411,7 +452,8 @@ def _load(
     if is_json(path, lines):
         table = _load_json(path, lines, with_labels=not may_be_lines)
     else:
-        rows = rows_of(path, lines, separator or separator_of(path, lines), quoting)
+        separator = separator or separator_of(path, lines)
+        rows = rows_of(path, lines, separator, quoting)
         if header is None:
             named = any(isinstance(column, str) for column in asked)
             # The first of plain lines is a text.
@@ -420,7 +462,7 @@ def _load(
         if header and not rows[1:]:
             raise ValueError(f"{str(path)!r} holds a header only: give a file with examples")
         names = [cell.strip() for cell in rows[0][1]] if header else None
-        table = _Table(path, names, rows[1:] if header else rows)
+        table = _Table(path, names, rows[1:] if header else rows, separator=separator)
     texts = [table.index(column, "text_columns") for column in wanted]
     return table, texts, [table.index(column, name) for name, column in labels_in]
 

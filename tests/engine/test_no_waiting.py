@@ -28,8 +28,9 @@ from skdice import (
 )
 from skdice._compat import attention_of
 from skdice.engine.attention import settle_attention
-from skdice.engine.packing import Packing
-from skdice.engine.spans import EncoderWithSpanHeads
+from skdice.engine.layouts import PADDED, Layout
+from skdice.engine.layouts.grouped import Groups
+from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.losses import (
     LOSSES,
     CompoundLoss,
@@ -130,7 +131,7 @@ def step_of(model, X, y, weight=None):
 
 
 def without_values(values, device):
-    if isinstance(values, Packing):
+    if isinstance(values, (Groups, Layout)):
         return values.to(lambda part: without_values(part, device))
     if values is None:
         return None
@@ -263,7 +264,7 @@ def test_accumulation_weights_and_frozen_layers_do_not_wait(name, tiny_backbone)
 
 
 def test_words_of_several_spans_get_their_gradients_in_one_order(monkeypatch):
-    monkeypatch.setattr("skdice.engine.spans.states_at", lambda encoder, positions: positions)
+    monkeypatch.setattr(type(PADDED), "states_at", lambda layout, encoder, places, inputs: places)
     encoder = nn.Module()
     encoder.config = transformers.XLNetConfig(d_model=6, n_head=2)
     module, words = EncoderWithSpanHeads(encoder, 0.0, 3), torch.randn(5, 6)

@@ -30,7 +30,8 @@ from skdice.estimators import hub
 from skdice.estimators.scores import outputs_of
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions.bounds import is_bound
-from skdice.metrics.decisions.scoring import LOG_LOSS
+from skdice.metrics.decisions.objectives import Cost
+from skdice.metrics.decisions.scoring import LOG_LOSS, in_full
 from skdice.metrics.decisions.tuning import Rows, tune
 from skdice.text.inputs import check_groups, row_keys, take
 
@@ -276,8 +277,9 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             )
         tuned = inner._draft()
         tuned.module_ = copy.deepcopy(inner.module_)
-        if hasattr(self, "span_scales_"):
-            tuned.span_scales_ = self.span_scales_
+        for name in ("span_scales_", "tuned_for_"):
+            if hasattr(self, name):
+                setattr(tuned, name, getattr(self, name))
         with torch.no_grad():
             layer = tuned.module_.output_layer
             layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
@@ -295,7 +297,10 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         A row of X and y that the `rounds` hold several times is one piece of evidence for a bound.
         """
         self.bias_draws_ = np.zeros((0, len(self.classes_)))
-        self.bound_ = None
+        self.bound_, self.tuned_for_ = None, {"objective": in_full(self.scoring, objective)}
+        if isinstance(objective, Cost):
+            table = self._in_class_order(np.array(objective.matrix))
+            self.tuned_for_["cost"] = table.tolist()
         if np.isnan(logits).any():
             row = int(np.isnan(logits).any(axis=1).argmax())
             what = f"{type(self.estimator_).__name__} gives NaN as a probability"
@@ -325,6 +330,10 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
     def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class."""
         return bias
+
+    def _in_class_order(self, table: np.ndarray) -> np.ndarray:
+        """Costs in the order in which they are told."""
+        return table
 
     def _fit_rounds(
         self,

@@ -22,17 +22,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_rows, check_validation, draw_seed
+from skdice.engine.fit_plan import check_known, check_validation, draw_seed
+from skdice.estimators.before_folds import check_rows
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, stack_rounds
-from skdice.metrics import positive_class
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
 
@@ -53,13 +52,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         - ``"auto"``: the F1 of the positive class of two, macro F1 for more classes, micro F1 for
           several labels.
         - ``"f1"`` (with several labels, each label's own), ``"f1_micro"``, ``"f1_macro"``,
-          ``"accuracy"``, ``"balanced_accuracy"``, or another scorer of scikit-learn that judges
-          labels.
-        - ``Fbeta(2)``, ``Cost([[0, 1], [20, 0]])``, and, for two classes or several labels, the
-          bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all
-          of `skdice.metrics`.
+          ``"accuracy"``, ``"balanced_accuracy"``.
+        - ``Fbeta(2)``, ``Cost({("spam", "ham"): 20, ("ham", "spam"): 1})``, and, for two classes or
+          several labels, the bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and
+          ``AlertBudget(50)``, all of `skdice.metrics`.
         - ``"neg_log_loss"``: biases and a temperature that make the probabilities calibrated.
-        - A function of true and predicted labels, higher being better.
+        - A function of true and predicted labels, higher being better, such as a metric of
+          scikit-learn.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
@@ -86,6 +85,10 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         Of two classes, the probability of `estimator_` above which a row is positive.
     thresholds_ : dict of float
         The same by name, of each of several labels or of the positive class.
+    tuned_for_ : dict
+        What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
+        ``"cost"`` of each truth (rows) and prediction in the order of `classes_`, or, with several
+        labels, of absent and present.
     bound_ : Promise or None
         Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
         rows will hold.
@@ -194,7 +197,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
         check_rows(self.estimator, X)
         X, y = indexable(X, _rows_of(labels, classes) if several else y)
-        self._check_classes(classes, several)
+        kind, positive = "labels" if several else "two" if len(classes) == 2 else "classes", None
+        if kind == "two" and self.cv == "prefit" and X_val is None:
+            positive = positive_of(self.estimator, labels, self.pos_label)
+        elif kind == "two":
+            positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
+        resolve_scoring(self.scoring, kind, classes, positive)
+        n_positives = partial(_n_positives, classes, positive)
         splits: Any = ()
         if X_val is not None:
             if several:
@@ -205,10 +214,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             check_consistent_length(X_val, y_val)
             if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
-            self._check_evidence(X_val, y_val, partial(self._n_positives, labels, classes, several))
+            self._check_evidence(X_val, y_val, n_positives)
         elif self.cv != "prefit":
             splits = self._folds(X, labels, groups)
-            n_positives = partial(self._n_positives, labels, classes, several)
             self._check_evidence(X, y, n_positives, splits)
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.multilabel_ = several
@@ -285,18 +293,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             return "labels"
         return "two" if len(self.classes_) == 2 else "classes"
 
-    def _check_classes(self, classes: np.ndarray, several: bool) -> None:
-        """Refuse an objective and a positive class that these classes cannot have."""
-        kind = "labels" if several else "two" if len(classes) == 2 else "classes"
-        positive = positive_class(classes, np.zeros(2), self.pos_label) if kind == "two" else None
-        resolve_scoring(self.scoring, kind, classes, positive)
-
-    def _n_positives(self, labels: Any, classes: np.ndarray, several: bool, y: Any) -> int:
-        """Positives of `y`, before a model is fitted to `labels`."""
-        if several:
-            return int(known_labels(y, classes, True).sum())
-        positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
-        return int(np.sum(np.asarray(y) == classes[positive]))
+    def _in_class_order(self, table: np.ndarray) -> np.ndarray:
+        """Costs in the order of the classes; of two, an objective has the negative one first."""
+        return table[::-1, ::-1] if self._kind == "two" and self.positive_ == 0 else table
 
     def _splits(self, X: Any, labels: np.ndarray, groups: Any) -> Any:
         """Train and held-out indices."""
@@ -361,6 +360,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class; of two, the positive one has it."""
         return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
+
+
+def _n_positives(classes: np.ndarray, positive: int | None, y: Any) -> int:
+    """Positives of `y`, before a model is fitted."""
+    if positive is None:
+        return int(known_labels(y, classes, True).sum())
+    return int(np.sum(np.asarray(y) == classes[positive]))
 
 
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -14,8 +14,8 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_validation, draw_seed
-from skdice.estimators.scores import outputs_of
+from skdice.engine.fit_plan import check_validation, draw_seed
+from skdice.estimators.scores import Scored, outputs_of
 from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.held_out_rows import SpanRows
@@ -26,7 +26,7 @@ from skdice.text.posterior import SpanScales, judged
 
 
 @dataclass(eq=False, repr=False)
-class BiasTunedTagger(BiasTuned):
+class BiasTunedTagger(Scored, BiasTuned):
     """A tagger whose decision is tuned for span F1, a cost or a bound on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
@@ -43,8 +43,8 @@ class BiasTunedTagger(BiasTuned):
           ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all of
           `skdice.metrics`. A bound is for all types together, or with ``each=True`` for each.
         - ``"neg_log_loss"``: biases and a temperature that make the tags' probabilities calibrated.
-        - A function of true and predicted lists of tags, higher being better, or a scorer such as
-          `span_f1_scorer`.
+        - A function of true and predicted lists of tags, higher being better, such as
+          `span_f1_score`.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
@@ -62,6 +62,9 @@ class BiasTunedTagger(BiasTuned):
     ----------
     estimator_ : fitted tagger
     bias_ : ndarray of shape (n_classes,)
+    tuned_for_ : dict
+        What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
+        ``"cost"`` of absent and present spans by truth (rows) and prediction.
     bound_ : Promise or None
         Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
         sentences will hold.
@@ -179,31 +182,6 @@ class BiasTunedTagger(BiasTuned):
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 
-    def score(self, X: Any, y: Any) -> float:
-        """Micro span F1; token micro F1 for plain tags."""
-        return self.evaluate(X, y)["f1"]
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        decider = self._decider()
-        rows, true = self.task.read(decider, X, y)
-        return self.task.rate(decider, true, self.predict(rows))
-
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        return self.task.measure(self)
-
     @property
     def task(self) -> Tagging:
         """The task of the tagger; those of others than skdice read tokens and give tags."""
@@ -211,6 +189,9 @@ class BiasTunedTagger(BiasTuned):
         return task if isinstance(task, Tagging) else Tagging()
 
     # ---- the steps
+
+    def _judge(self) -> Any:
+        return self._decider()
 
     def _decider(self) -> Any:
         """The fitted tagger, with the calibration of this decision, to decide on other tables."""
@@ -222,9 +203,10 @@ class BiasTunedTagger(BiasTuned):
         if isinstance(getattr(inner, "task", None), Tagging):
             decider = object.__new__(type(inner))
             vars(decider).update(vars(inner))
-        vars(decider).pop("span_scales_", None)
-        if hasattr(self, "span_scales_"):
-            decider.span_scales_ = self.span_scales_
+        for name in ("span_scales_", "tuned_for_"):
+            vars(decider).pop(name, None)
+            if hasattr(self, name):
+                setattr(decider, name, getattr(self, name))
         return decider
 
     def _decided(self, X: Any) -> tuple[Any, list[Any], list[np.ndarray]]:

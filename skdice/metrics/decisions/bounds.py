@@ -104,12 +104,16 @@ class Bound(Objective):
         """Name of what is maximised."""
         return self.maximised
 
-    def resolve(self, kind: str, n_classes: int) -> Objective:
+    def in_full(self) -> str:
+        """What is maximised within which bound."""
+        return f"the highest {self.maximised} at {self.in_words(self.share)}"
+
+    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Refuse classes without a background."""
         if kind == "classes":
             raise ValueError(
                 f"scoring={self!r} is for two classes, several labels and spans, and y has "
-                f"{n_classes} classes, of which one is always predicted: use 'f1_macro' or Cost"
+                f"{len(classes)} classes, of which one is always predicted: use 'f1_macro' or Cost"
             )
         return self
 

@@ -11,18 +11,18 @@ import torch
 
 from skdice.engine import devices
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import EncodedDataset, Padder, for_each_window
-from skdice.engine.devices import to_device
+from skdice.engine.devices import autocast_dtype, resolve_device, to_device
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.graphs import Graphs
-from skdice.engine.module import pool
-from skdice.engine.rows import for_each_window_in_rows
+from skdice.engine.layouts import Padding, layout_to_predict, nothing_further, pool
+from skdice.engine.layouts.architectures import architecture_of
 from skdice.text.encoding import Window
 
 
 @torch.no_grad()
 def run_encoder(
     encoder: Any,
-    padder: Padder,
+    padding: Padding,
     windows: Sequence[Window],
     *,
     pooling: str | None,
@@ -37,7 +37,7 @@ def run_encoder(
     ----------
     encoder : transformers.PreTrainedModel
         Moved to `device` and left in evaluation mode.
-    padder : Padder
+    padding : Padding
     windows : list of Window
     pooling : {"mean", "cls", "max"} or None
         How the hidden states of a window become one vector; None keeps one vector for each of its
@@ -55,32 +55,31 @@ def run_encoder(
         For each window float32 of shape (hidden_size,), or (n_positions, hidden_size).
     """
     encoder = encoder.to(device).eval()
-    cls_last = encoder.config.model_type == "xlnet"
+    summary_last = architecture_of(encoder).summary_last
     # The last entry of hidden_states may lack the final normalisation.
     last = layer in (-1, encoder.config.num_hidden_layers)
     autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
 
     def vectors(padded: dict[str, Any]) -> torch.Tensor:
-        inputs = {name: to_device(values, device) for name, values in padded.items()}
+        inputs = {name: to_device(v, device) for name, v in padded.items() if name != "layout"}
         positions = inputs.pop("positions", None)
         with autocast:
             states = encoder(**inputs, output_hidden_states=not last)
         hidden = (states.last_hidden_state if last else states.hidden_states[layer]).float()
         if pooling is not None:
-            return pool(hidden, inputs["attention_mask"], pooling, cls_last)
+            return pool(hidden, inputs["attention_mask"], pooling, summary_last)
         return hidden.flatten(0, 1).index_select(0, positions)
 
     windows = EncodedDataset(windows).windows
+    module = SimpleNamespace(encoder=encoder, further_inputs=nothing_further)
+    layout = layout_to_predict(module, padding, device=device, pack=False)
     if not devices.is_gpu(device):
-        return for_each_window(windows, padder, batch_size, device, vectors)
-    module = SimpleNamespace(encoder=encoder, pooling=pooling)
+        return layout.for_each(windows, batch_size, vectors)
     settle_attention(module, device)
     graphs = Graphs(lambda inputs: (vectors(inputs),), device)
     try:
         # Off the GPU at once, whose memory may not hold the vectors of all windows.
-        return for_each_window_in_rows(
-            module, padder, windows, lambda inputs: graphs(inputs)[0].cpu(), pack=False
-        )
+        return layout.for_each(windows, batch_size, lambda inputs: graphs(inputs)[0].cpu())
     finally:
         settle_attention(module, "cpu")
 
@@ -94,3 +93,26 @@ def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -
     table: np.ndarray = join.reduceat(np.stack(vectors), starts)
     counts = np.diff(np.append(starts, len(rows))).astype(np.float32)
     return table if pooling == "max" else table / counts[:, None]
+
+
+def unfitted_copy(model: Any) -> Any:
+    """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
+    blank = model._draft()
+    blank.task.build(blank, seed=0, n_outputs=2)
+    return blank
+
+
+def frozen_vectors(
+    model: Any, windows: Sequence[Window], pooling: str | None = None
+) -> list[np.ndarray]:
+    """Vectors of windows from the present encoder: pooled, or one for each position."""
+    device = resolve_device(model.device)
+    return run_encoder(
+        model.module_.encoder,
+        Padding.of(model.tokenizer_),
+        windows,
+        pooling=pooling,
+        batch_size=max(model.batch_size, 64),
+        device=device,
+        dtype=autocast_dtype(model.precision, device),
+    )

@@ -18,8 +18,12 @@ from skdice import (
 )
 from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
-from skdice.engine.batching import Padder, ahead, length_chunks
-from skdice.engine.packing import KINDS, first_position_id, packed_inputs, recurring_size
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.layouts import Padding, layout_to_train
+from skdice.engine.layouts.architectures import ARCHITECTURES
+from skdice.engine.layouts.grouped import Grouped, recurring_size
+from skdice.engine.layouts.lengths import length_chunks
+from skdice.engine.layouts.padded import Padded
 from skdice.text.encoding import Window
 from tests.data import (
     UNEVEN,
@@ -31,6 +35,7 @@ from tests.data import (
 )
 from tests.fits import Tells
 
+KINDS = [kind for kind, needs in ARCHITECTURES.items() if needs.grouped]
 TASKS = {
     "tagger": (DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
     "texts, cls": (DiceSequenceClassifier, {"pooling": "cls"}, UNEVEN_TEXTS, UNEVEN_LABELS),
@@ -63,15 +68,21 @@ def fitted(task, backbone, **params):
 
 
 def gradients(net, dataset, *, pack):
-    first, rows = first_position_id(net.module_) if pack else None, np.arange(len(dataset))
-    net.batch_size = len(dataset)
-    ((inputs, target, _),) = net.batches(dataset, rows, first)
+    net.pack, net.batch_size = pack, len(dataset)
+    ((inputs, target, _),) = net.batches(dataset, np.arange(len(dataset)), net.layout(dataset))
     assert len(inputs) == 1 or not pack
-    assert ("packing" in inputs[0]) == pack
+    assert ("groups" in inputs[0]) == pack
     logits = net.logits_of(inputs)
     net.module_.zero_grad()
     net.loss_of(logits, target, None).backward()
     return logits.detach(), {n: p.grad for n, p in net.module_.named_parameters()}
+
+
+def layout_of(model):
+    """The layout of a fit on nothing."""
+    dataset = EncodedDataset([])
+    settings = {"device": "cpu", "pack": True, "criterion": None, "batch_size": 5}
+    return layout_to_train(model.net_.module_, dataset, Padding(0), **settings)
 
 
 def assert_pack_changes_nothing(model, dataset):
@@ -99,7 +110,7 @@ def fitted_with_data(task, backbone, **params):
 def test_logits_and_gradients_are_those_of_padded_batches(task, kind, packable, monkeypatch):
     model, dataset = fitted_with_data(task, packable[kind])
     # Several groups, some of them with rows of different lengths.
-    monkeypatch.setattr("skdice.engine.net.run_cost", lambda device: 8)
+    monkeypatch.setattr("skdice.engine.layouts.run_cost", lambda device: 8)
     assert_pack_changes_nothing(model, dataset)
 
 
@@ -111,10 +122,10 @@ def test_the_last_layer_computes_only_what_is_read(kind, packable):
         behind = getattr(layer, "output", None) or layer.output_layer_norm
         behind.register_forward_hook(lambda *args: rows.append(args[-1].shape[1]))
     windows = [dataset.windows[i] for i in range(5)] * 2
-    inputs, starts = packed_inputs(windows, Padder(0), [10], 0)
-    words = np.concatenate([w.positions + s for w, s in zip(windows, starts, strict=True)])
-    module(positions=torch.from_numpy(words).long(), **inputs)
-    n_subwords = inputs["input_ids"].shape[1]
+    layout = Grouped(padding=Padding(0), first=0)
+    inputs, _, _ = layout.lay([(window, None, None) for window in windows], [10])
+    module(**inputs)
+    n_subwords, words = inputs["input_ids"].shape[1], inputs["positions"]
     *before, last = rows
     assert set(before) == {n_subwords}
     assert last == recurring_size(len(words)) < n_subwords
@@ -153,10 +164,11 @@ def test_rows_of_padding_change_nothing(pad_id, packable):
     outputs = []
     with pytest.MonkeyPatch.context() as patch:
         for size in (lambda n: n, recurring_size):
-            patch.setattr("skdice.engine.packing.recurring_size", size)
-            inputs, _ = packed_inputs(windows, Padder(pad_id), [1, 2], 0)
+            patch.setattr("skdice.engine.layouts.grouped.recurring_size", size)
+            layout = Grouped(padding=Padding(pad_id), first=0)
+            inputs, _ = layout.place(windows, [1, 2])
             module.zero_grad()
-            logits = module(**inputs)
+            logits = module(layout=layout, **inputs)
             (logits**2).sum().backward()
             gradients = {n: p.grad for n, p in module.named_parameters() if p.grad is not None}
             outputs.append((inputs["input_ids"].shape[1], logits, gradients))
@@ -190,13 +202,13 @@ def test_a_fit_ends_with_the_same_model(packable):
 @pytest.mark.parametrize("kind", ["deberta-v2", "modernbert", "xlnet"])
 def test_other_architectures_are_padded(kind, tiny_backbones):
     model = fitted("tagger", tiny_backbones[kind])
-    assert first_position_id(model.net_.module_) is None
+    assert type(layout_of(model)) is Padded
 
 
 def test_another_attention_is_padded(packable):
     model = fitted("tagger", packable["bert"])
     model.net_.module_.encoder.set_attn_implementation("eager")
-    assert first_position_id(model.net_.module_) is None
+    assert type(layout_of(model)) is Padded
     model.fit(UNEVEN, UNEVEN_TAGS)
 
 
@@ -213,8 +225,8 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     empty = np.empty(0, np.int64)
     windows = [Window(np.arange(n, dtype=np.int32), None, empty, empty, 0) for n in lengths]
     sizes = [len(chunk) for chunk in chunks]
-    inputs, starts = packed_inputs(windows, Padder(99), sizes, first=3)
-    packing = inputs["packing"]
+    inputs, starts = Grouped(padding=Padding(99), first=3).place(windows, sizes)
+    places = inputs["groups"]
     assert starts.tolist() == [sum(lengths[:i]) for i in range(len(lengths))]
     ids = [i for n in lengths for i in range(n)]
     n_padding = recurring_size(len(ids)) - len(ids)
@@ -223,14 +235,14 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     assert inputs["input_ids"].tolist() == [ids + [99] * n_padding]
     in_rows = ids + [i for n in padding for i in range(n)]
     assert inputs["position_ids"].tolist() == [[i + 3 for i in in_rows]]
-    assert packing.starts.tolist() == starts.tolist()
+    assert places.starts.tolist() == starts.tolist()
 
     lengths, chunks[-1] = np.append(lengths, padding).astype(int), [*chunks[-1], *padding]
     values = torch.randn(sum(lengths), 3, 2, dtype=torch.float64, requires_grad=True)
     rows = values.split(lengths.tolist())
-    groups = packing.pad(values)
+    groups = places.pad(values)
     seen = 0
-    for group, mask, chunk in zip(groups, packing.masks, chunks, strict=True):
+    for group, mask, chunk in zip(groups, places.masks, chunks, strict=True):
         assert len(group) == len(chunk)
         for i, row in enumerate(group):
             n = int(lengths[seen])
@@ -240,39 +252,8 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
             assert held.tolist() == [j < n for j in range(longest)]
             seen += 1
     assert seen == len(lengths)
-    torch.testing.assert_close(packing.join(groups, 3), values)
+    torch.testing.assert_close(places.join(groups, 3), values)
     weights = torch.randn_like(values)
-    (gradient,) = torch.autograd.grad((packing.join(groups, 3) * weights).sum(), values)
+    (gradient,) = torch.autograd.grad((places.join(groups, 3) * weights).sum(), values)
     torch.testing.assert_close(gradient, weights)
-    assert len(packing.pool(values[:, 0], lambda group, mask: group.sum(1))) == n_rows
-
-
-def test_items_made_ahead_are_the_same():
-    assert list(ahead(iter(range(5)))) == [0, 1, 2, 3, 4]
-    assert list(ahead([])) == []
-
-
-def test_an_error_in_another_thread_reaches_the_caller():
-    def items():
-        yield 1
-        raise ValueError("no more")
-
-    made = ahead(items())
-    assert next(made) == 1
-    with pytest.raises(ValueError, match="no more"):
-        next(made)
-
-
-def test_what_is_made_ahead_ends_with_its_user():
-    made = []
-
-    def items():
-        for i in range(1000):
-            made.append(i)
-            yield i
-
-    for i in ahead(items()):
-        if i == 3:
-            break
-    del i
-    assert len(made) <= 6
+    assert len(places.pool(values[:, 0], lambda group, mask: group.sum(1))) == n_rows

@@ -1,24 +1,25 @@
-"""Batches without padding: the subwords of all rows one after the other."""
+"""Windows without padding: the subwords of all of them one after the other, for a CPU.
+
+Linear layers run on all subwords at once, and attention on groups of windows of similar length.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
-from skdice.engine.attention import UNPADDED
+from skdice.engine.layouts.architectures import architecture_of
+from skdice.engine.layouts.layout import Batch, pool
+from skdice.engine.layouts.lengths import length_chunks
+from skdice.engine.layouts.padded import Padded
 from skdice.text.encoding import Window
-
-# Architectures whose layers treat each subword alone, but for their attention, and that take the
-# position of each subword. The others have positions of their own making (DeBERTa, XLNet).
-KINDS = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")
-PAD_SHIFTS_POSITIONS = ("camembert", "roberta", "xlm-roberta")
 
 
 def recurring_size(n: int) -> int:
@@ -29,7 +30,7 @@ def recurring_size(n: int) -> int:
 
     Examples
     --------
-    >>> from skdice.engine.packing import recurring_size
+    >>> from skdice.engine.layouts.grouped import recurring_size
     >>> [recurring_size(n) for n in (1, 16, 250, 300, 1000)]
     [16, 16, 256, 304, 1024]
     """
@@ -38,11 +39,11 @@ def recurring_size(n: int) -> int:
 
 
 @dataclass(frozen=True)
-class Packing:
-    """The places of a batch's rows among its subwords.
+class Groups:
+    """The places of a batch's rows among its subwords, a row for each window.
 
-    Linear layers run on the subwords of all rows at once. Attention looks at one row at a time, so
-    rows of similar length are padded to groups there, and only there.
+    Attention looks at one row at a time, so rows of similar length are padded to groups there, and
+    only there.
 
     Parameters
     ----------
@@ -71,13 +72,13 @@ class Packing:
     read: torch.Tensor | None = None
     of_heads: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
-    def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Packing:
+    def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Groups:
         """The same on another device."""
         masks = [None if mask is None else move(mask) for mask in self.masks]
         taken, places, starts = move(self.taken), move(self.places), move(self.starts)
-        return Packing(self.shapes, taken, places, masks, starts)
+        return Groups(self.shapes, taken, places, masks, starts)
 
-    def reading(self, places: torch.Tensor) -> Packing:
+    def reading(self, places: torch.Tensor) -> Groups:
         """The same, of whose last hidden states only those at `places` are computed."""
         return replace(self, read=places)
 
@@ -152,12 +153,12 @@ class _Unpad(torch.autograd.Function):
 
 
 def narrow_last_layer(encoder: Any) -> None:
-    """Let the last layer of packed batches compute only what is read: `Packing.read`.
+    """Let the last layer of grouped batches compute only what is read: `Groups.read`.
 
     Keys and values come from all subwords. Behind the attention nothing looks at its neighbours,
     so what nobody reads need not be computed, and gets no gradient either way.
     """
-    if encoder.config.model_type in KINDS:
+    if architecture_of(encoder).grouped:
         layer, narrowing = encoder_layers(encoder)[-1], _Narrowing()
         layer.attention.register_forward_pre_hook(narrowing.note, with_kwargs=True)
         # What adds the layer's input to what its attention found; in DistilBERT, what follows.
@@ -171,7 +172,7 @@ class _Narrowing:
     read: torch.Tensor | None = None
 
     def note(self, attention: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        self.read = getattr(kwargs.get("packing"), "read", None)
+        self.read = getattr(kwargs.get("groups"), "read", None)
 
     def narrow(self, module: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         read, self.read = self.read, None
@@ -180,77 +181,102 @@ class _Narrowing:
         return tuple(part[0].index_select(0, read)[None] for part in args)
 
 
-def states_at(
-    encoder: Any, places: torch.Tensor, packing: Packing | None = None, **inputs: Any
-) -> torch.Tensor:
-    """Last hidden states (n_places, size) at places that are counted over all rows."""
-    if packing is None:
-        return encoder(**inputs).last_hidden_state.flatten(0, 1).index_select(0, places)
-    n = len(places)
-    padded = F.pad(places, (0, recurring_size(n) - n))
-    return encoder(packing=packing.reading(padded), **inputs).last_hidden_state[0][:n]
-
-
-def first_position_id(module: Any) -> int | None:
-    """The position id of a row's first subword; None if the encoder cannot run without padding."""
-    config = getattr(getattr(module, "encoder", None), "config", None)
-    kind = getattr(config, "model_type", None)
-    steps = getattr(module, "steps", None)  # of a head that looks at positions one by one
-    if kind not in KINDS or attention_of(module.encoder) not in ("sdpa", UNPADDED):
-        return None
-    if getattr(config, "is_decoder", False) or (steps == () and not module.of_texts):
-        return None
-    return config.pad_token_id + 1 if kind in PAD_SHIFTS_POSITIONS else 0  # type: ignore[union-attr]
-
-
-def packed_inputs(
-    windows: Sequence[Window], padder: Any, groups: Sequence[int], first: int
-) -> tuple[dict[str, Any], np.ndarray]:
-    """Inputs of an encoder, and where each window starts among the subwords.
-
-    Rows of padding bring the number of subwords to a `recurring_size`. Nothing reads them, so they
-    change neither predictions nor gradients.
+@dataclass(frozen=True, kw_only=True)
+class Grouped(Padded):
+    """All windows of a micro-batch in one row of inputs; predictions are `Padded`.
 
     Parameters
     ----------
-    windows : list of Window
-    padder : Padder
-        Which knows the padding's token.
-    groups : list of int
-        The number of windows in each group, in their order.
     first : int
-        The position id of a row's first subword.
+        The position id of a window's first subword.
     """
-    n_windows, lengths = len(windows), np.array([len(window) for window in windows])
-    longest, total = lengths.max(), lengths.sum()
-    n_padding = recurring_size(int(total)) - total
-    padding = np.diff(np.append(np.arange(0, n_padding, longest), n_padding))
-    lengths = np.concatenate([lengths, padding])
-    starts = np.cumsum(lengths) - lengths
-    inside = np.arange(lengths.sum()) - np.repeat(starts, lengths)
-    shapes, masks, taken, row_places, n_places = [], [], [], [], 0
-    for some in np.split(np.arange(len(lengths)), np.cumsum(groups)[:-1]):
-        rows, longest = len(some), -(-int(lengths[some].max()) // 8) * 8  # few sizes, as above
-        mask = np.arange(longest) < lengths[some, None]
-        shapes.append((rows, longest))
-        masks.append(None if mask.all() else torch.from_numpy(mask))
-        taken.append((starts[some, None] + np.where(mask, np.arange(longest), 0)).ravel())
-        row_places.append(n_places + np.arange(rows) * longest)
-        n_places += rows * longest
-    packing = Packing(
-        shapes,
-        torch.from_numpy(np.concatenate(taken)),
-        torch.from_numpy(np.repeat(np.concatenate(row_places), lengths) + inside),
-        masks,
-        torch.from_numpy(starts[:n_windows]),
-    )
-    ids = np.concatenate([*(w.input_ids for w in windows), np.full(n_padding, padder.pad_id)])
-    inputs: dict[str, Any] = {
-        "input_ids": torch.from_numpy(ids.astype(np.int64))[None],
-        "position_ids": torch.from_numpy(inside + first)[None],
-        "packing": packing,
-    }
-    if windows[0].token_type_ids is not None:
-        segments = [*(np.asarray(w.token_type_ids) for w in windows), np.zeros(n_padding)]
-        inputs["token_type_ids"] = torch.from_numpy(np.concatenate(segments).astype(np.int64))[None]
-    return inputs, starts[:n_windows]
+
+    own_attention = True
+
+    first: int
+
+    def micro_batch(self, dataset: Any, rows: np.ndarray) -> Batch:
+        """Windows group by group, and their targets in this order."""
+        chunks = length_chunks(dataset.lengths[rows], self.unit)
+        items = [[dataset[int(i)] for i in rows[chunk]] for chunk in chunks]
+        inputs, target, weight = self.lay(list(chain(*items)), [len(group) for group in items])
+        return [inputs], target, weight
+
+    def place(
+        self, windows: Sequence[Window], sizes: Sequence[int] | None = None
+    ) -> tuple[dict[str, Any], np.ndarray]:
+        """Inputs of shape (1, n_subwords), and where each window starts.
+
+        Rows of padding bring the number of subwords to a `recurring_size`. Nothing reads them, so
+        they change neither predictions nor gradients.
+
+        Parameters
+        ----------
+        windows : list of Window
+        sizes : list of int or None, default=None
+            The number of windows in each group, in their order; None is one group.
+        """
+        sizes = [len(windows)] if sizes is None else sizes
+        n_windows, lengths = len(windows), np.array([len(window) for window in windows])
+        longest, total = lengths.max(), lengths.sum()
+        n_padding = recurring_size(int(total)) - total
+        padding = np.diff(np.append(np.arange(0, n_padding, longest), n_padding))
+        lengths = np.concatenate([lengths, padding])
+        starts = np.cumsum(lengths) - lengths
+        inside = np.arange(lengths.sum()) - np.repeat(starts, lengths)
+        shapes, masks, taken, row_places, n_places = [], [], [], [], 0
+        for some in np.split(np.arange(len(lengths)), np.cumsum(sizes)[:-1]):
+            rows, longest = len(some), -(-int(lengths[some].max()) // 8) * 8  # few sizes, as above
+            mask = np.arange(longest) < lengths[some, None]
+            shapes.append((rows, longest))
+            masks.append(None if mask.all() else torch.from_numpy(mask))
+            taken.append((starts[some, None] + np.where(mask, np.arange(longest), 0)).ravel())
+            row_places.append(n_places + np.arange(rows) * longest)
+            n_places += rows * longest
+        groups = Groups(
+            shapes,
+            torch.from_numpy(np.concatenate(taken)),
+            torch.from_numpy(np.repeat(np.concatenate(row_places), lengths) + inside),
+            masks,
+            torch.from_numpy(starts[:n_windows]),
+        )
+        ids = np.concatenate(
+            [*(w.input_ids for w in windows), np.full(n_padding, self.padding.token)]
+        )
+        inputs: dict[str, Any] = {
+            "input_ids": torch.from_numpy(ids.astype(np.int64))[None],
+            "position_ids": torch.from_numpy(inside + self.first)[None],
+            "groups": groups,
+        }
+        if windows[0].token_type_ids is not None:
+            segments = [*(np.asarray(w.token_type_ids) for w in windows), np.zeros(n_padding)]
+            inputs["token_type_ids"] = torch.from_numpy(np.concatenate(segments).astype(np.int64))[
+                None
+            ]
+        return inputs, starts[:n_windows]
+
+    def for_encoder(
+        self, encoder: Any, inputs: dict[str, Any], *, summaries: bool = False
+    ) -> dict[str, Any]:
+        """The keywords of the encoder; of `summaries`, its last layer computes no other state."""
+        groups = inputs["groups"]
+        return inputs | {"groups": groups.reading(groups.starts)} if summaries else inputs
+
+    def states_at(self, encoder: Any, places: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
+        """Last hidden states (n_places, size), of which no others are computed."""
+        n = len(places)
+        padded = F.pad(places, (0, recurring_size(n) - n))
+        inputs = inputs | {"groups": inputs["groups"].reading(padded)}
+        return encoder(**inputs).last_hidden_state[0][:n]
+
+    def texts(self, encoder: Any, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
+        """A vector of each text."""
+        groups = inputs["groups"]
+        if pooling == "cls":
+            return self.states_at(encoder, groups.starts, inputs)
+        hidden = encoder(**inputs).last_hidden_state[0]
+        return groups.pool(hidden, lambda group, mask: pool(group, mask, pooling, False))
+
+    def summaries(self, hidden: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
+        """The states that were computed are those of the texts."""
+        return hidden[0][:, None]

@@ -1,4 +1,4 @@
-"""Heads that score starts, ends and whole spans, and their batches."""
+"""Heads that score starts, ends and whole spans."""
 
 from __future__ import annotations
 
@@ -9,37 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from skdice.engine.batching import Layout, Padder
+from skdice.engine.layouts import PADDED, Layout
 from skdice.engine.module import EncoderWithHead, Float32Linear
-from skdice.engine.packing import states_at
-
-
-class SpanPadder(Padder):
-    """Batches of `QueryWindow`, with the positions of each candidate and the outputs' order."""
-
-    def __call__(
-        self,
-        rows: Sequence[tuple[Any, Any, Any]],
-        layout: Layout | None = None,
-    ) -> tuple[dict[str, Any], torch.Tensor | None, torch.Tensor | None]:
-        """Inputs with the candidates and the order of the outputs, targets and weights."""
-        inputs, target, weight = super().__call__(rows, layout)
-        windows = [row[0] for row in rows]
-        sizes = np.array([len(window.positions) for window in windows])
-        first_position = np.cumsum(sizes) - sizes
-        counts = np.array([len(window.pairs) for window in windows])
-        first_pair = np.cumsum(counts) - counts
-        total = len(inputs["positions"])
-        # The module returns all starts, then all ends, answerables and matches.
-        order: list[Any] = []
-        for window, p, m in zip(windows, first_position, first_pair, strict=True):
-            words = np.arange(p + 1, p + len(window.positions))
-            matches = 3 * total + np.arange(m, m + len(window.pairs))
-            order += [words, total + words, [2 * total + p], matches]
-        pairs = [w.pairs + p for w, p in zip(windows, first_position, strict=True)]
-        inputs["pairs"] = torch.from_numpy(np.concatenate(pairs))
-        inputs["order"] = torch.from_numpy(np.concatenate(order).astype(np.int64))
-        return inputs, target, weight
 
 
 class EncoderWithSpanHeads(EncoderWithHead):
@@ -56,15 +27,36 @@ class EncoderWithSpanHeads(EncoderWithHead):
         self.first = Float32Linear(hidden, size + 1)
         self.last = Float32Linear(hidden, size + 1)
 
+    @staticmethod
+    def further_inputs(windows: Sequence[Any], n_places: int) -> dict[str, torch.Tensor]:
+        """The positions of each candidate span, and the order of the outputs by window.
+
+        The module gives all starts, then all ends, answerables and matches.
+        """
+        sizes = np.array([len(window.positions) for window in windows])
+        counts = np.array([len(window.pairs) for window in windows])
+        first_position, first_pair = np.cumsum(sizes) - sizes, np.cumsum(counts) - counts
+        order: list[Any] = []
+        for window, p, m in zip(windows, first_position, first_pair, strict=True):
+            words = np.arange(p + 1, p + len(window.positions))
+            matches = 3 * n_places + np.arange(m, m + len(window.pairs))
+            order += [words, n_places + words, [2 * n_places + p], matches]
+        pairs = [w.pairs + p for w, p in zip(windows, first_position, strict=True)]
+        return {
+            "pairs": torch.from_numpy(np.concatenate(pairs)),
+            "order": torch.from_numpy(np.concatenate(order).astype(np.int64)),
+        }
+
     def forward(  # type: ignore[override]
         self,
         positions: torch.Tensor,
         pairs: torch.Tensor,
         order: torch.Tensor,
+        layout: Layout = PADDED,
         **inputs: Any,
     ) -> torch.Tensor:
         """Logits of shape (n_predictions of all windows,)."""
-        vectors = self.dropout(states_at(self.encoder, positions, **inputs))
+        vectors = self.dropout(layout.states_at(self.encoder, positions, inputs))
         borders = self.head(vectors)
         u = rows_at(self.first(vectors), pairs[:, 0])
         v = rows_at(self.last(vectors), pairs[:, 1])
