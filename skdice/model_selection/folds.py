@@ -17,7 +17,7 @@ from torch.serialization import safe_globals
 
 from skdice._checks import check_has, checked, shown
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
-from skdice.estimators.checks import check_rows, with_pos_label
+from skdice.estimators.before_folds import check_rows, with_pos_label
 from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
 from skdice.metrics.labels import as_labels, check_given, plain_values
 from skdice.model_selection.checks import folds_of

@@ -12,7 +12,7 @@ from scipy.special import expit, logit, softmax
 
 from skdice._checks import check_has, checked, naming, position, shown
 from skdice._warn import warn
-from skdice.estimators.checks import check_validation
+from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.decision import as_tuned
 from skdice.exceptions import PriorShiftWarning
