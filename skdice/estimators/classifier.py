@@ -20,7 +20,7 @@ from torch import nn
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.dropout import FastDropout
-from skdice.engine.layouts import Batch, Padding
+from skdice.engine.layouts.layout import Batch, Padding
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator

@@ -14,7 +14,7 @@ from skdice._checks import naming
 from skdice.engine import adapters, ranks
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.layouts import Padding
+from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import (
     EncoderModule,
     TaskModel,

@@ -22,7 +22,7 @@ from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
 from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.layouts import Padding
+from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode

@@ -38,9 +38,8 @@ from skdice.engine import used_embeddings
 from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype, cpu_has_bf16
 from skdice.engine.fit import Fit
-from skdice.engine.layouts import pool
-from skdice.engine.layouts.lengths import length_batches, length_chunks
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import pool
+from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.estimators.planning import encode

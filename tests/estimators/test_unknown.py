@@ -11,7 +11,7 @@ import torch
 from sklearn.base import BaseEstimator, clone
 
 from skdice import BiasTunedTagger, DiceMRCTagger, DiceTokenClassifier
-from skdice.engine.layouts import PADDED
+from skdice.engine.layouts.padded import PADDED
 from skdice.estimators.planning import plan_fit
 from skdice.inspection import html_report, imbalance, show_tags, span_errors
 from skdice.losses import LOSSES, DiceLoss
