@@ -7,7 +7,8 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,16 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_table(path: Path, records: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write CSV, or JSON lines where the name ends in .jsonl.
+    """Write CSV, or JSON where the name ends in .jsonl (lines) or .json (an array).
 
     In CSV a text that a spreadsheet would run as a formula begins with an apostrophe.
     """
-    from skdice.datasets.files import replacing
+    from skdice.datasets.files import json_pieces, replacing
 
     with replacing(path) as file:
         if path.suffix.lower() in (".jsonl", ".json"):
-            for record in records:
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            lines = (json.dumps(record, ensure_ascii=False) for record in records)
+            file.writelines(json_pieces(lines, path))
             return
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
@@ -44,47 +45,53 @@ def write_predicted(estimator: Any, source: Path, table: Any, out: Path | None) 
 
     `table` is what a classifier's task reads to predict.
     """
-    from skdice.datasets.files import replacing, suffix_of
+    from skdice.datasets.files import json_pieces, replacing, suffix_of
 
-    names = table.names or [str(i) for i in range(len(table.rows[0]))]
+    names = [*(table.names or map(str, range(len(table.rows[0]))))]
     for name in ADDED:
         if name in names:
             raise ValueError(
                 f"{str(source)!r} has a column {name!r}, which its predictions would get: rename it"
             )
     suffix = "" if out is None else suffix_of(out)
-    if suffix not in (".csv", ".tsv", ".jsonl"):
+    if suffix not in (".csv", ".tsv", ".jsonl", ".json"):
         suffix = {None: ".jsonl", "\t": ".tsv"}.get(table.separator, ".csv")
-    predicted = estimator.iter_predict(iter(table.texts), "predict_proba")
+    names += ADDED
+    rows = _predicted_rows(estimator, table)
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
+        if suffix in (".jsonl", ".json"):
+            pairs = (zip(names, row, strict=True) for row in rows)
+            records = ({n: value for n, value in of if value is not None} for of in pairs)
+            lines = (json.dumps(record, ensure_ascii=False) for record in records)
+            for piece in json_pieces(lines, out):
+                file.write(piece)
+                file.flush()
+            return
         separator = "," if table.separator in (None, "\t") else table.separator
         writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-
-        def write(cells: Sequence[Any]) -> None:
+        for row in chain([names], rows):
+            cells = [_plain(value) for value in row[:-2]]
+            cells += (_joined(value) for value in row[-2:])
             if suffix == ".csv":
-                writer.writerow(map(_plain, cells))
+                writer.writerow(cells)
             else:  # without quotes, as tables with tabs are read
-                blanks = (re.sub(r"[\t\r\n]", " ", str(_plain(cell))) for cell in cells)
-                file.write("\t".join(blanks) + "\n")
-
-        if suffix != ".jsonl":
-            write([*names, *ADDED])
-        for cells, text, found in zip(table.rows, table.texts, predicted, strict=True):
-            record = estimator.task.record(estimator, "jsonl", text, "", found)
-            label, each = record["label"], record["probabilities"]
-            several = isinstance(label, list)
-            probability = [each[str(name)] for name in label] if several else each[str(label)]
-            row = [*cells, label, probability]
-            if suffix == ".jsonl":
-                pairs = zip([*names, *ADDED], row, strict=True)
-                known = {name: value for name, value in pairs if value is not None}
-                file.write(json.dumps(known, ensure_ascii=False) + "\n")
-            else:
-                several_in_one = [
-                    ",".join(map(str, part)) if several else part for part in row[-2:]
-                ]
-                write([*cells, *several_in_one])
+                file.write("\t".join(re.sub(r"[\t\r\n]", " ", str(c)) for c in cells) + "\n")
             file.flush()
+
+
+def _predicted_rows(estimator: Any, table: Any) -> Iterator[list[Any]]:
+    """The cells of each row with its label, or labels, and their probabilities."""
+    predicted = estimator.iter_predict(iter(table.texts), "predict_proba")
+    for cells, text, found in zip(table.rows, table.texts, predicted, strict=True):
+        record = estimator.task.record(estimator, "jsonl", text, "", found)
+        label, each = record["label"], record["probabilities"]
+        several = isinstance(label, list)
+        probability = [each[str(name)] for name in label] if several else each[str(label)]
+        yield [*cells, label, probability]
+
+
+def _joined(value: Any) -> Any:
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

@@ -128,7 +128,7 @@ def _write_rows(
     estimator: Any, how: str, rows: Iterable[Row], out: Path | None, block_size: int
 ) -> int:
     """Predict rows as they come, and write or print them; returns their number."""
-    from skdice.datasets.files import replacing
+    from skdice.datasets.files import json_pieces, replacing
 
     done = 0
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
@@ -139,12 +139,19 @@ def _write_rows(
             answers = dict(zip([name for _, name in rows], found, strict=True))
             file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
             return len(rows)
-        for line in _lines_of(estimator, how, rows, block_size):
-            file.write(f"{line}\n")
+
+        def counted_lines() -> Iterator[str]:
+            nonlocal done
+            for line in _lines_of(estimator, how, rows, block_size):
+                yield line
+                done += 1
+            if not done:
+                raise ValueError("the input is empty: give at least one example")
+
+        # Only JSON can be an array.
+        for piece in json_pieces(counted_lines(), out if how in ("jsonl", "spans") else None):
+            file.write(piece)
             file.flush()
-            done += 1
-        if not done:
-            raise ValueError("the input is empty: give at least one example")
     return done
 
 
@@ -177,7 +184,7 @@ def _write_entities(
         write_annotations(out, texts, entities, how, metadata, predicted=True)
         return done
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
-        for piece in pieces_of(predicted(), how):
+        for piece in pieces_of(predicted(), how, out):
             file.write(piece)
             file.flush()
     return done

@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -156,6 +156,20 @@ def json_values(path: Path, lines: list[str]) -> list[tuple[str, Any]]:
 
 
 # ---- writing
+
+
+def json_pieces(values: Iterable[str], path: Path | None, *, lines: bool = True) -> Iterator[str]:
+    """The text of a file of JSON values, in pieces that each end with a value.
+
+    A file whose name ends in ``.json`` is an array. Others have a value on each `line`, if that is
+    what they are to have.
+    """
+    lines = lines and not (path is not None and suffix_of(path) == ".json")
+    i = -1
+    for i, value in enumerate(values):
+        yield f"{value}\n" if lines else (",\n" if i else "[\n") + value
+    if not lines:
+        yield "\n]\n" if i >= 0 else "[]\n"
 
 
 def write_text(path: Path, text: str) -> None:

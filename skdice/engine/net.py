@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -39,7 +38,7 @@ from skdice.engine.layouts import layout_to_predict, layout_to_train
 from skdice.engine.layouts.layout import Batch, Inputs, Layout, Padding
 from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.progress import finite_if_all_are, put_back, set_buffer
-from skdice.engine.schedules import schedule_factor
+from skdice.engine.recipe import schedule_factor
 
 
 class FineTuningNet(NeuralNet):
@@ -78,6 +77,8 @@ class FineTuningNet(NeuralNet):
 
     device: str
     fit_: Fit | None = None  # while it runs
+    # The copy that predicts while the module is trained; skorch takes a plain module for its own.
+    _twin: tuple[Any, ...] = ()
     _auto: bool = False  # whether the device was found by itself
     _predicting: tuple[Any, Graphs] | None = None  # a module's weights, and its forward passes
 
@@ -103,7 +104,6 @@ class FineTuningNet(NeuralNet):
     ) -> None:
         found = resolve_device(device)
         super().__init__(module, criterion=criterion, optimizer=optimizer, device=found, **kwargs)
-        self.changing = threading.RLock()  # held while the module or its weights change
         self._auto = device == "auto"
         self.padding = padding
         self.gradient_accumulation = gradient_accumulation
@@ -119,7 +119,7 @@ class FineTuningNet(NeuralNet):
 
     def __getstate__(self) -> dict[str, Any]:
         """The module once, and the optimiser, whose state is twice the weights, only if asked."""
-        kept = self.__dict__ | {"fit_": None, "changing": None, "_predicting": None}
+        kept = self.__dict__ | {"fit_": None, "_twin": (), "_predicting": None}
         if self._auto and self.device.startswith("cuda"):
             kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
@@ -132,10 +132,10 @@ class FineTuningNet(NeuralNet):
         return NeuralNet.__getstate__(net)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        own = {"device": resolve_device(state["device"]), "changing": threading.RLock()}
-        super().__setstate__(state | own)
+        super().__setstate__(state | {"device": resolve_device(state["device"])})
         if self.initialized_:
             self.module, self.criterion = self.module_, self.criterion_
+            self.set_training(False)  # whoever wrote it may have been training
             settle_attention(self.module_, self.device)  # what trained on a GPU may be read here
             if self.optimizer_ is None:
                 self.initialize_optimizer()
@@ -148,7 +148,7 @@ class FineTuningNet(NeuralNet):
     def copy_sharing_weights(self) -> FineTuningNet:
         """A net with the same weights and optimiser; module, loss and history are its own."""
         net = object.__new__(type(self))
-        net.__dict__ = self.__dict__ | {"changing": threading.RLock(), "_predicting": None}
+        net.__dict__ = self.__dict__ | {"_twin": (), "_predicting": None}
         net.module = net.module_ = copy_with_same_weights(self.module_)
         net.history = History(self.history)
         return net
@@ -273,9 +273,13 @@ class FineTuningNet(NeuralNet):
         return batches
 
     def set_training(self, mode: bool) -> None:
-        """Let module and loss learn, or not."""
+        """Let module and loss learn, or not; meanwhile a copy with the same weights predicts."""
+        if mode and not self._twin:
+            self._twin = (copy_with_same_weights(self.module_).eval(),)
         self.module_.train(mode)
         self.criterion_.train(mode)
+        if not mode:
+            self._twin = ()
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
         """Make one update from the micro-batches of `batch`; its loss is NaN if it is skipped."""
@@ -421,18 +425,16 @@ class FineTuningNet(NeuralNet):
     # ---- prediction
 
     def module_to_predict(self) -> nn.Module:
-        """The module in evaluation mode; while it is in training, a copy that shares its weights.
+        """The module; while it is in training, its copy in evaluation mode, which shares weights.
 
         So training is the same whoever predicts meanwhile: a callback, another thread, or the
-        validation after an epoch.
+        validation after an epoch. None of them waits for another.
         """
-        if not self.module_.training:
-            return self.module_
-        with self.changing:
-            module = copy_with_same_weights(self.module_).eval()
-            if self.fit_ is not None and self.fit_.embeddings is not None:
-                self.fit_.embeddings.complete(module)
-        return module
+        for twin in self._twin:
+            for name, value in self.module_.named_buffers():  # some modules replace theirs
+                set_buffer(twin, name, value)
+            return twin
+        return self.module_
 
     @torch.no_grad()
     def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:

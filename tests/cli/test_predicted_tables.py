@@ -194,3 +194,21 @@ def test_a_pipe_is_written_through(model, tmp_path):
     assert result.exit_code == 0, result.output
     reader.join(20)
     assert read[0].startswith("id,text,predicted,probability\n1,win money,")
+
+
+def test_a_file_named_json_holds_one_array(model, tmp_path):
+    rows = [{"text": "win money", "id": 7}, {"text": "lunch", "id": 8}]
+    (tmp_path / "new.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for options in ((), ("--format", "jsonl")):
+        lines, array = tmp_path / "out.jsonl", tmp_path / "out.json"
+        for out in (lines, array):
+            args = (tmp_path / "new.jsonl", *options, "--out", out, "--force")
+            assert run(model, *args).exit_code == 0
+        found = json.loads(array.read_text())
+        assert found == [json.loads(line) for line in lines.read_text().splitlines()]
+        assert len(found) == 2
+    args = ["next", str(model), str(tmp_path / "new.jsonl"), "--n", "2", "--out"]
+    assert CliRunner().invoke(app, [*args, str(tmp_path / "next.json")]).exit_code == 0
+    assert CliRunner().invoke(app, [*args, str(tmp_path / "next.jsonl")]).exit_code == 0
+    found = json.loads((tmp_path / "next.json").read_text())
+    assert found == [json.loads(x) for x in (tmp_path / "next.jsonl").read_text().splitlines()]

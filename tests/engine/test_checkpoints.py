@@ -120,12 +120,6 @@ def test_text_estimators_go_on(
 ):
     if compact:  # the word table is trained in part, as in backbones of real size
         monkeypatch.setattr(used_embeddings, "LEAST", 1)
-        monkeypatch.setattr(
-            used_embeddings.UsedEmbeddings,
-            "pays",
-            property(lambda _: True, lambda *_: None),
-            raising=False,
-        )
     model, X, y = text_fits(tiny_backbone, sentences)[which]
     whole = model.fit(X, y)
     resumed = text_fits(tiny_backbone, sentences)[which][0].set_params(checkpoint_dir=tmp_path)

@@ -14,7 +14,7 @@ from skdice.datasets.annotations._apart import together, value_of
 from skdice.datasets.annotations._find import find_format, fitting
 from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json, formats, without
 from skdice.datasets.annotations._offsets import UNITS, resolve
-from skdice.datasets.files import write_text
+from skdice.datasets.files import json_pieces, write_text
 from skdice.datasets.hub import named_rows
 from skdice.datasets.labelled import without_labels
 from skdice.datasets.source import Source, warn_of_skipped
@@ -253,7 +253,7 @@ def write_annotations(
         raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, offsets)))
+        write_text(path, "".join(pieces_of(rows, format, path, offsets)))
     else:
         form.write(path, rows)
     return path
@@ -285,17 +285,14 @@ def is_text(path: Path | None, format: str) -> bool:
     return isinstance(form, JsonFormat) and form.is_text(path)
 
 
-def pieces_of(rows: Iterable[Row], format: str, offsets: str = "auto") -> Iterator[str]:
+def pieces_of(
+    rows: Iterable[Row], format: str, path: Path | None, offsets: str = "auto"
+) -> Iterator[str]:
     """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    begin, between, end = ("", "", "") if form.lines else ("[\n", ",\n", "\n]\n")
-    i = -1
-    for i, row in enumerate(rows):
-        line = as_json(value_of(row, form, offsets))
-        yield (between if i else begin) + line + "\n" * form.lines
-    if not form.lines:
-        yield end if i >= 0 else "[]\n"
+    values = (as_json(value_of(row, form, offsets)) for row in rows)
+    return json_pieces(values, path, lines=form.lines)
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
