@@ -323,7 +323,7 @@ class Classification(Task):
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        options = {"n_texts": width, "classes": model.classes_, **table}
+        options = {"n_texts": width, **table}
         return table_to_predict(path, encoding=encoding, **options)
 
     def row_of_line(self, line: str) -> Any:
