@@ -21,7 +21,7 @@ from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.decisions.bounds import is_bound
 from skdice.metrics.decisions.frequencies import mixture_weights, shift_p_value
 from skdice.metrics.decisions.positive import positive_of
-from skdice.metrics.labels import known_labels
+from skdice.metrics.labels import known_labels, places_of
 
 DOUBTFUL = 0.01  # p-value up to which more than the frequencies has changed
 FEWEST = 5  # held-out rows of a class from which its distribution can be told
@@ -212,7 +212,7 @@ def _held_out(
         proba = inner.predict_proba(X_val)
     if several:
         return log_odds(proba), labels == 1
-    return log(proba), np.searchsorted(classes, labels)
+    return log(proba), places_of(labels, classes)
 
 
 def _wrapped(model: Any, several: bool, y_val: Any) -> BiasTunedClassifier:
