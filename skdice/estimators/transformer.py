@@ -23,7 +23,7 @@ from skdice.engine.ahead import ahead
 from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, start_head, warn_of_few_rows
-from skdice.engine.layouts import Padding
+from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import check_optimizer, spread_of_logits

@@ -256,13 +256,13 @@ class Classification(Task):
         if not len(table):
             return {}
         if model.multilabel_:
-            rows = [known_labels(y, model.classes_, True).astype(int) for y in (true, predicted)]
-            return {"cost": float(table[tuple(rows)].sum(axis=1).mean())}
+            t, p = (known_labels(y, model.classes_, True).astype(int) for y in (true, predicted))
+            return {"cost": float(table[t, p].sum(axis=1).mean())}
         place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
-        pairs = [[place.get(str(label)) for label in part] for part in (true, predicted)]
-        if None in pairs[0]:  # of a class that training did not have no cost is known
+        if {str(label) for label in true} - set(place):  # what these cost is not known
             return {}
-        return {"cost": float(table[tuple(pairs)].mean())}
+        t, p = (np.array([place[str(label)] for label in part]) for part in (true, predicted))
+        return {"cost": float(table[t, p].mean())}
 
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
@@ -323,7 +323,7 @@ class Classification(Task):
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        options = {"n_texts": width, "classes": model.classes_, **table}
+        options = {"n_texts": width, **table}
         return table_to_predict(path, encoding=encoding, **options)
 
     def row_of_line(self, line: str) -> Any:
