@@ -112,7 +112,7 @@ class LabelStudio(JsonFormat):
         out: dict[str, Any] = {"data": {"text": row.text}}
         written = {"entity_ids"} if known else set()
         if not row.predicted:
-            if isinstance(others, list):
+            if isinstance(others, list) and others:
                 result, written = result + others, {*written, "result"}
             out["annotations"] = [{"result": result}]
         else:
