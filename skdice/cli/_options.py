@@ -174,16 +174,17 @@ class Columns:
 
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
-        from skdice.datasets.auto import find_task, read_dataset
+        from skdice.datasets.auto import read_source, source_of, task_of
         from skdice.tasks import TASKS
 
         table = self.of_table()
+        source = source_of(path, self.encoding, table)
         if task == "auto":
-            task = find_task(path, self.encoding, table)
+            task = task_of(source, table)
         how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
         options |= TASKS[task].file_options(table, **how)
         kind = TASKS[task].file_kind or task
-        data = read_dataset(path, task=kind, encoding=self.encoding, **options)
+        data = read_source(source, kind, options)
         return data if kind == task else replace(data, task=task)
 
 

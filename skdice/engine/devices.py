@@ -34,6 +34,24 @@ def resolve_device(device: str) -> str:
     return "cuda" if n == 1 else f"cuda:{_own_gpu(os.getpid(), n)}"
 
 
+def check_device(device: str) -> str:
+    """The kind of `device` (``"cpu"``, ``"cuda"``, ``"mps"``); refuses what is not there."""
+    try:
+        parsed = torch.device(resolve_device(device))
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is not a torch device: use 'auto', 'cpu', 'cuda', 'cuda:0' or 'mps'"
+        ) from error
+    if parsed.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
+    if parsed.type == "cuda" and (parsed.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device={device!r} asks for GPU {parsed.index}, and they are numbered from 0 to "
+            f"{torch.cuda.device_count() - 1}: use one of these, or 'auto'"
+        )
+    return parsed.type
+
+
 @cache
 def _own_gpu(process: int, n_gpus: int) -> int:
     """Take a GPU until this process ends, by a lock on a file: one each, then a second on each."""

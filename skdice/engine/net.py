@@ -44,7 +44,7 @@ from skdice.engine.layouts import (
 )
 from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.progress import finite_if_all_are, put_back, set_buffer
-from skdice.engine.schedules import schedule_factor
+from skdice.engine.recipe import schedule_factor
 
 
 class FineTuningNet(NeuralNet):

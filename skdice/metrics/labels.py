@@ -74,6 +74,11 @@ class Labels(NamedTuple):
         """True if a row may have several labels."""
         return self.given != "labels"
 
+    def take(self, rows: np.ndarray) -> Labels:
+        """Some rows by position; one label a row that none of them has is no class."""
+        values = self.values[rows]
+        return Labels(values, self.classes if self.multilabel else np.unique(values), self.given)
+
     def joined(self, more: Any) -> Labels:
         """The same with all labels that will ever be seen, as `partial_fit` is told them."""
         if self.given == "labels":

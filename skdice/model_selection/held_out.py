@@ -19,7 +19,7 @@ from torch.serialization import safe_globals
 from skdice._checks import check_has, checked, shown
 from skdice._compat import check_method_params, safe_indexing
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
-from skdice.estimators.checks import check_rows, with_pos_label
+from skdice.estimators.before_folds import check_rows, with_pos_label
 from skdice.estimators.scores import outputs_of
 from skdice.metrics.labels import as_labels, check_given, plain_values
 from skdice.model_selection.checks import folds_of

@@ -7,7 +7,6 @@ from typing import Any
 
 from skdice._modules import TASK_NAMES
 from skdice.tasks._base import Task
-from skdice.tasks._training import check_known, check_occurring, check_reduction, fresh_loss
 
 
 def _task_in(module: Any) -> Task:
@@ -27,4 +26,4 @@ TASKS: dict[str, Task] = {
     for name in TASK_NAMES
 }
 
-__all__ = ["TASKS", "Task", "check_known", "check_occurring", "check_reduction", "fresh_loss"]
+__all__ = ["TASKS", "Task"]

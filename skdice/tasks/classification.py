@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from scipy.special import expit, softmax
 from sklearn.metrics import classification_report
+from sklearn.utils import check_consistent_length
 from torch import nn
 
 from skdice._checks import shown
 from skdice.datasets.tables import ToPredict, table_to_predict
 from skdice.engine.encoded import EncodedDataset
+from skdice.engine.fit_plan import Examples, Mode, check_known, check_occurring, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
-from skdice.engine.plan import Examples, Mode
 from skdice.engine.window_pooling import TextDataset, WindowPooling
 from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
@@ -29,10 +30,9 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
-from skdice.tasks._base import Named, Task
-from skdice.tasks._training import check_known, check_occurring, label_names, prepared_loss
+from skdice.tasks._base import Named, Task, label_names
 from skdice.text.encoding import Windows
-from skdice.text.inputs import as_texts, check_width
+from skdice.text.inputs import as_texts, check_weights, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 
 Found = list[tuple[TextWindow, np.ndarray]]
@@ -92,14 +92,24 @@ class Classification(Task):
         self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
     ) -> tuple[Examples, Examples | None]:
         """Set the classes; targets become labels, or 0/1 rows in the order of the classes."""
-        known = None if mode == "fresh" else model.n_features_in_
-        model.n_features_in_ = check_width(data.inputs, known, model)
+        self._set_width(model, data.inputs, mode)
         given: Labels = data.targets
         learned = _known_labels if mode != "fresh" else _new_labels
         data = replace(data, targets=learned(model, given, classes))
         if held is not None:
             held = replace(held, targets=_held_out_labels(model, held, given))
         return data, held
+
+    def _set_width(self, model: Any, inputs: list[Any], mode: Mode) -> None:
+        """Set whether rows are texts or pairs, or refuse others than before."""
+        known = None if mode == "fresh" else model.n_features_in_
+        model.n_features_in_ = check_width(inputs, known, model)
+
+    def labels_in(self, targets: Labels) -> Iterable[Any]:
+        """Return the labels that rows have."""
+        if not targets.multilabel:
+            return targets.classes.tolist()
+        return targets.classes[targets.values.any(axis=0)].tolist()
 
     def strata(self, model: Any, data: Examples) -> Any:
         """Return the labels; of several labels there are no strata."""
@@ -186,7 +196,7 @@ class Classification(Task):
         positive = positive_index(model)
         background = None if positive is None else 1 - positive
         return prepared_loss(
-            model, counts, float(share.sum()), mode, background=background, **of_loss
+            model, counts, float(share.sum(dtype=float)), mode, background=background, **of_loss
         )
 
     def _indices(self, model: Any, data: Examples) -> np.ndarray:
@@ -226,9 +236,19 @@ class Classification(Task):
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def truth(self, model: Any, X: Any, y: Any) -> Any:
+        """Return labels or 0/1 rows, all of them known to the model."""
+        labels = known_labels(y, model.classes_, getattr(model, "multilabel_", False))
+        check_consistent_length(X, labels)
+        return labels
+
+    def rate(
+        self, model: Any, true: Any, predicted: Any, sample_weight: Any = None
+    ) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
-        return class_scores(true, np.array(predicted), model.classes_, positive_index(model))
+        weights = check_weights(sample_weight, len(true))
+        positive = positive_index(model)
+        return class_scores(true, np.array(predicted), model.classes_, positive, weights)
 
     def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return the mean cost of a row; labels may be strings, as files have them."""
@@ -303,7 +323,7 @@ class Classification(Task):
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        options = {"n_texts": width, "classes": model.classes_, **table}
+        options = {"n_texts": width, **table}
         return table_to_predict(path, encoding=encoding, **options)
 
     def row_of_line(self, line: str) -> Any:
@@ -450,7 +470,8 @@ def _known_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
 
 def _held_out_labels(model: Any, held: Examples, given: Labels) -> np.ndarray:
     """The labels of validation texts; refuses texts and labels of another kind than `given`."""
-    check_width(held.inputs, model.n_features_in_, model, "X_val")
+    if isinstance(held.inputs, list):
+        check_width(held.inputs, model.n_features_in_, model, "X_val")
     labels: Labels = held.targets
     unlike = labels.multilabel != model.multilabel_
     if unlike or (labels.given == "table" and labels.values.shape[1] != len(model.classes_)):

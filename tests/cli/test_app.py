@@ -221,7 +221,7 @@ def test_predict_takes_a_csv_of_bare_texts(trained):
 
 def train_on_pairs(files, model, backbone):
     rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
-    (files / "pairs.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
+    (files / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]) + "\n")
     args = ("--out", model, "--backbone", backbone, "--max-epochs", 1)
     assert run("train", files / "pairs.tsv", *args).exit_code == 0
 
@@ -258,11 +258,12 @@ def test_predict_guesses_no_label_column(trained):
         ("a.csv", "id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts))),
         ("a.tsv", "\ttext\tlabel\n" + "".join(f"0\t{text}\t\n" for text in texts)),
         ("b.csv", "text\n" + "\n".join(texts)),
-        ("b.tsv", "".join(f"{text}\tham\n" for text in texts)),
         ("a.jsonl", "\n".join(map(json.dumps, rows))),
     ):
         (trained / name).write_text(text)
         assert predicted(model, trained / name) == [[text] for text in texts]
+    (trained / "b.tsv").write_text("".join(f"{text}\tham\n" for text in texts))
+    assert predicted(model, trained / "b.tsv", "--text-columns", 0) == [[text] for text in texts]
     path = trained / "quoted.csv"
     for text in ('text\n"win money, now"\n', 'text,label\n"win money, now",\n'):
         path.write_text(text)
@@ -287,7 +288,7 @@ def test_predict_takes_tables_of_pairs(files, tiny_backbone):
         (files / "bare.csv").write_text(header + cells)
         assert predicted(model, files / "bare.csv") == expected
     (files / "bare.csv").write_text("id,one,two\n" + cells)
-    assert predicted(model, files / "bare.csv") == expected
+    assert predicted(model, files / "bare.csv", "--header") == expected
     named = ("--text-column", "two", "--text-column", "one")
     assert predicted(model, files / "bare.csv", *named) == [pair[::-1] for pair in expected]
     lines = [json.dumps({"sentence1": a, "sentence2": b, "label": None}) for a, b in expected]
@@ -1015,11 +1016,11 @@ def test_train_says_what_it_read(files, tiny_backbone):
     [
         (("train", "a.csv", "--label-column", "b", "--label-column", "c"), 2, "more than once"),
         (("train", "a.csv", "--text-column", "z"), 1, "text_columns='z' is not in"),
-        (("train", "a.csv"), 1, "holds the label? It has ['a', 'b', 'c']: give label_column by"),
+        (("train", "a.csv"), 1, "'2: c']: give label_column by"),
         (("train", "cut.csv", "--header"), 1, "check the parameters separator and quoting"),
-        (("train", "quote.csv"), 1, "read the file with quoting=False"),
+        (("train", "quote.csv"), 1, "give quoting=False if they are part"),
         (("train", "latin.conll"), 1, "such as encoding='latin-1', or convert it"),
-        (("train", "flat.conll"), 1, "for tagged sentences, give task='tagging'"),
+        (("train", "flat"), 1, "give task='tagging'"),
         (("train", "no.json"), 1, "on_misaligned='fix' for the nearest"),
         (("train", "test.conll", "--max-length", 2), 1, "max_length"),
         (("train", "test.conll", "--max-question-length", 9), 2, "is for questions"),
@@ -1037,7 +1038,7 @@ def test_errors_name_the_parameters_after_which_options_are_named(
         ("cut.csv", "a,b\nx,y,z\n"),
         ("quote.csv", 'text,label\n"win,1\n'),
         ("latin.conll", "caf\u00e9\tO\n\na\tO\n"),
-        ("flat.conll", "Ann B-PER\nin O\n"),
+        ("flat", "the DET\n\nbus NOUN\n"),
         ("no.json", json.dumps({"data": [{"paragraphs": [paragraph]}]})),
         ("two.conll", "1\tO\n2\tO\n3\tO\n\n1\tO\n"),
     ):

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForTokenClassification
 
 from skdice import BiasTunedTagger, DiceTokenClassifier
-from skdice.estimators.planning import encode
+from skdice.engine.fit_plan import encode
 from skdice.losses import DiceLoss
 from skdice.tasks.tagging import Tagging
 from tests.fits import Tells, killed_at

@@ -27,7 +27,7 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
-from skdice.estimators import planning
+from skdice.engine import fit_plan as planning
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from skdice.text.inputs import object_array

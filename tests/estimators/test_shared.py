@@ -21,8 +21,8 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.estimators._parameters import documented
-from skdice.estimators.planning import plan_fit
+from skdice.engine.fit_plan import plan_fit
+from skdice.estimators._documented import documented
 
 TEXT = [
     DiceTokenClassifier,

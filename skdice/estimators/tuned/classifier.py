@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_rows, check_validation, draw_seed
+from skdice.engine.fit_plan import check_known, check_validation, draw_seed
+from skdice.estimators.before_folds import check_rows
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics.calibration import log, log_odds
@@ -31,7 +32,6 @@ from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from skdice._checks import check_has, checked, naming, position, shown
 from skdice._warn import warn
-from skdice.estimators.checks import check_validation
+from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.decision import held_out_logits, training_frequencies
 from skdice.exceptions import PriorShiftWarning

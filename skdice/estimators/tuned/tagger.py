@@ -14,8 +14,8 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_validation, draw_seed
-from skdice.estimators.scores import outputs_of
+from skdice.engine.fit_plan import check_validation, draw_seed
+from skdice.estimators.scores import Scored, outputs_of
 from skdice.estimators.tuned.base import BiasTuned, stack_rounds
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.held_out_rows import SpanRows
@@ -26,7 +26,7 @@ from skdice.text.posterior import SpanScales, judged
 
 
 @dataclass(eq=False, repr=False)
-class BiasTunedTagger(BiasTuned):
+class BiasTunedTagger(Scored, BiasTuned):
     """A tagger whose decision is tuned for span F1, a cost or a bound on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
@@ -182,34 +182,6 @@ class BiasTunedTagger(BiasTuned):
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 
-    def score(self, X: Any, y: Any) -> float:
-        """Micro span F1; token micro F1 for plain tags."""
-        return self.evaluate(X, y)["f1"]
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1, and, if the decision was tuned
-            for a cost, the ``cost`` of a sentence.
-        """
-        decider = self._decider()
-        rows, true = self.task.read(decider, X, y)
-        predicted = self.predict(rows)
-        scores = self.task.rate(decider, true, predicted)
-        return {**scores, **self.task.cost(decider, rows, true, predicted)}
-
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        return self.task.measure(self)
-
     @property
     def task(self) -> Tagging:
         """The task of the tagger; those of others than skdice read tokens and give tags."""
@@ -217,6 +189,9 @@ class BiasTunedTagger(BiasTuned):
         return task if isinstance(task, Tagging) else Tagging()
 
     # ---- the steps
+
+    def _judge(self) -> Any:
+        return self._decider()
 
     def _decider(self) -> Any:
         """The fitted tagger, with the calibration of this decision, to decide on other tables."""
