@@ -15,7 +15,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperCommand
 
-from skdice._modules import TASK_NAMES, TOOLS
+from skdice._names import TASK_NAMES, TOOLS
 from skdice.cli._common import readable_errors, split_commas
 
 
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     SourceTool: TypeAlias = str
     Format: TypeAlias = str
     Task: TypeAlias = str
-else:  # by the modules of `datasets.annotations`
+else:  # those of the tables of `_names.py`
     Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
     Task = Literal[("auto", *TASK_NAMES)]
     Format = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]

@@ -549,8 +549,9 @@ def test_evaluate_tells_the_cost_that_a_decision_was_tuned_for(trained):
     file = trained / "new.tsv"
     rows = [*zip(["bad", "ok", "ok"], ["the bus", "win money", "lunch"], strict=True)]
     file.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
-    found = run("predict", trained / "tuned", file).output.splitlines()[1:]
-    pairs = [(row[0], line.split("\t")[2]) for row, line in zip(rows, found, strict=True)]
+    again = DiceSequenceClassifier.from_pretrained(trained / "tuned")
+    true, asked = map(list, zip(*rows, strict=True))
+    pairs = zip(true, again.predict(asked), strict=True)
     expected = np.mean([{("bad", "ok"): 10, ("ok", "bad"): 1}.get(pair, 0) for pair in pairs])
     report = json.loads(run("evaluate", trained / "tuned", file, "--json").output)
     assert report["cost"] == pytest.approx(expected)
@@ -560,8 +561,6 @@ def test_evaluate_tells_the_cost_that_a_decision_was_tuned_for(trained):
     assert "decision tuned for the lowest cost (bad taken for ok: 10, ok taken for bad: 1)" in (
         page.read_text()
     )
-    again = DiceSequenceClassifier.from_pretrained(trained / "tuned")
-    true, asked = map(list, zip(*rows, strict=True))
     assert again.evaluate(asked, true)["cost"] == report["cost"]
     assert "cost" not in again.fit(texts, labels).evaluate(texts, labels)
     assert "cost" not in run("evaluate", trained / "c", trained / "sms.tsv").output
