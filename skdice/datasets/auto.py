@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
-from skdice._modules import TASK_NAMES
+from skdice._names import TASK_NAMES
 from skdice.datasets.annotations import annotated, find, is_saved, read_annotations
 from skdice.datasets.files import suffix_of
 from skdice.datasets.options import OF_LABELS, check_options

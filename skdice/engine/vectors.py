@@ -14,8 +14,9 @@ from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype, resolve_device, to_device
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.graphs import Graphs
-from skdice.engine.layouts import Padding, layout_to_predict, nothing_further, pool
+from skdice.engine.layouts import layout_to_predict
 from skdice.engine.layouts.architectures import architecture_of
+from skdice.engine.layouts.layout import Padding, nothing_further, pool
 from skdice.text.encoding import Window
 
 

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from torch import nn
 
-from skdice.engine.layouts import Batch, Padding
+from skdice.engine.layouts.layout import Batch, Padding
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator

@@ -23,7 +23,7 @@ from skdice.engine.ahead import ahead
 from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, start_head, warn_of_few_rows
-from skdice.engine.layouts import Padding
+from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import check_optimizer, spread_of_logits
@@ -143,8 +143,9 @@ class TransformerEstimator(Scored, NetEstimator):
         X, y, sample_weight
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
-            All labels or tags that will ever be seen; needed on the first call unless `y` holds
-            them all. A tagger takes new ones later, too: its head grows by them.
+            All labels or tags that will ever be seen; needed on the first call unless `y` holds two
+            or more. New ones may come later, too: the head grows by them, and they are last in
+            ``classes_``. With several labels a text all must be named at first.
 
         Returns
         -------

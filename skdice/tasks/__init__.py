@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-from skdice._modules import TASK_NAMES
+from skdice._names import TASKS as PLACES
+from skdice._names import made
 from skdice.tasks._base import Task
 
-
-def _task_in(module: Any) -> Task:
-    """The task that a module defines, beside those that it imports."""
-    (found,) = (
-        cls
-        for cls in vars(module).values()
-        if isinstance(cls, type) and issubclass(cls, Task) and cls.__module__ == module.__name__
-    )
-    task: Task = found()
-    return task
-
-
-# By their names, which are those of their modules.
-TASKS: dict[str, Task] = {
-    name: _task_in(importlib.import_module(f"skdice.tasks.{name.replace('-', '_')}"))
-    for name in TASK_NAMES
-}
+TASKS: dict[str, Task] = {name: made("tasks", place) for name, place in PLACES.items()}
 
 __all__ = ["TASKS", "Task"]

@@ -37,9 +37,8 @@ from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype
 from skdice.engine.fit import Fit
 from skdice.engine.fit_plan import encode
-from skdice.engine.layouts import pool
-from skdice.engine.layouts.lengths import length_batches, length_chunks
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import pool
+from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
 from skdice.engine.recipe import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
-from skdice._modules import TOOLS
+from skdice._names import TOOLS
 from skdice._warn import warn
 from skdice.datasets.annotations._find import find
 from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json, formats, without

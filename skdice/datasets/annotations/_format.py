@@ -1,7 +1,7 @@
 """The protocol of a format: how its files are known, read and written.
 
-A format is one module in this folder, without an underscore, with one subclass of `Format`. Its
-name is that of the module; `skdice convert`, `predict` and the readers find it by itself.
+A format is one module in this folder, without an underscore, with one subclass of `Format`, and a
+line of `skdice/_names.py`, where `skdice convert`, `predict` and the readers find it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from skdice._checks import shown
-from skdice._modules import TOOL_MODULES
+from skdice._names import FORMATS, made
 from skdice.datasets.source import Source
 from skdice.text.entity import Entity, fields_of
 
@@ -114,18 +113,10 @@ class JsonFormat(Format):
 @cache
 def formats() -> dict[str, Format]:
     """The formats by name, in the order in which they are tried."""
-    found = {}
-    for name in TOOL_MODULES:
-        module = import_module(f"{__package__}.{name}")
-        (kind,) = (
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and issubclass(value, Format)
-            and value.__module__ == module.__name__
-        )
-        found[name.replace("_", "-")] = kind()
-        kind.name = name.replace("_", "-")
+    found: dict[str, Format] = {}
+    for name, place in FORMATS.items():
+        found[name] = made("datasets.annotations", place)
+        type(found[name]).name = name
     return dict(sorted(found.items(), key=lambda item: -item[1].rank))
 
 

@@ -15,8 +15,9 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
 from skdice.engine.fit_plan import check_validation, draw_seed
+from skdice.estimators.held_out import probabilities_of
 from skdice.estimators.scores import Scored, outputs_of
-from skdice.estimators.tuned.base import BiasTuned, stack_rounds
+from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.held_out_rows import SpanRows
 from skdice.metrics.decisions.scoring import resolve_scoring
@@ -142,13 +143,11 @@ class BiasTunedTagger(Scored, BiasTuned):
         elif self.cv != "prefit":
             splits = self._folds(X, y, groups)
             self._check_evidence(X, y, _n_tagged, splits)
-        rounds = [
-            (tagger, rows, self.task.true_tags(tagger, rows, answers))
-            for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
-        ]
+        parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
         self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
-        spans, objective, log_p, known = self._held_out(rounds)
-        self._tune(spans, objective, log_p, known, rounds)
+        parts = [self._with_tags(part) for part in parts]
+        spans, objective, log_p, known = self._held_out(parts)
+        self._tune(spans, objective, log_p, known, parts)
         tags, ends = spans.tags, spans.ends
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
         self.__dict__.pop("span_scales_", None)
@@ -214,21 +213,20 @@ class BiasTunedTagger(Scored, BiasTuned):
         decider, inputs = self._decider(), self.task.inputs(X)
         return decider, self.task.sources(decider, inputs), self._log_tables(inputs)
 
-    def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any]:
-        """Rows as those that the decision was tuned on, and the objective."""
+    def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
+        """Return what `_held_out` gives, of rows that may be others than those to tune on."""
         X, y = self.task.read(self.estimator_, X, y)
-        return self._held_out([(self.estimator_, X, self.task.true_tags(self.estimator_, X, y))])[
-            :2
-        ]
+        part = HeldOut(X, y, *probabilities_of(self.estimator_, X))
+        return self._held_out([self._with_tags(part)])
 
-    def _held_out(self, rounds: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
+    def _with_tags(self, part: HeldOut) -> HeldOut:
+        """The same, with the tags of words as truth."""
+        return part._replace(y=self.task.true_tags(self.estimator_, part.X, part.y))
+
+    def _held_out(self, parts: list[HeldOut]) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Held-out sentences, the objective, and the tokens' logits and truth."""
-        held = [
-            (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
-            for tagger, sentences, tags in rounds
-        ]
-        log_p, known = stack_rounds(self.classes_, held)
-        tags = [row for _, _, tagged in rounds for row in tagged]
+        tags, log_p = [row for part in parts for row in part.y], self._stacked(parts)
+        known = self._indices(chain.from_iterable(tags))
         spans = SpanRows(log_p, known, tags, list(self.classes_), self.scheme_)
         return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, known
 

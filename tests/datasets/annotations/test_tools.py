@@ -10,7 +10,7 @@ import datasets as hf
 import pytest
 
 import skdice
-from skdice._modules import TOOLS
+from skdice._names import TOOLS
 from skdice.datasets import read_annotations, read_dataset, write_annotations
 from skdice.datasets.annotations._documents import names_of
 from skdice.datasets.annotations._format import Row
