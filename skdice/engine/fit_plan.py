@@ -428,14 +428,3 @@ def check_known(
             f"{name} holds none of the {what} of {of}: it has {sorted(held, key=str)}, and {of} "
             f"has {sorted(known, key=str)}: give both in the same form"
         )
-
-
-def check_occurring(labels: Labels) -> None:
-    """Warn of labels that no row has: nothing about them can be learned."""
-    empty = labels.classes[~labels.values.any(axis=0)].tolist()
-    if empty:
-        warn(
-            f"y has no row with the labels {empty[:20]}, which the model will learn never to "
-            "predict: add such rows, or leave these labels out",
-            MissingLabelWarning,
-        )

@@ -23,7 +23,7 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
-from skdice.engine.devices import check_device, seeded
+from skdice.engine.devices import check_device, seeded, tell_of_load
 from skdice.engine.fit_plan import Examples, FitPlan, Mode, check_reduction, plan_fit
 from skdice.engine.net import FineTuningNet
 from skdice.engine.progress import trained_state
@@ -187,6 +187,8 @@ class NetEstimator(BaseEstimator):
             self.__dict__ = dict(plan.fitted)
             self._resolve_schedule(plan)
             net = self._net_for(plan)
+            if net.verbose:
+                tell_of_load(net.device)
             spread = self._spread(net, plan)
             net.set_training(True)  # from here on, whoever predicts takes a copy of the module
             self.net_, self._applied = net, self._inference_params()

@@ -143,8 +143,9 @@ class TransformerEstimator(Scored, NetEstimator):
         X, y, sample_weight
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
-            All labels or tags that will ever be seen; needed on the first call unless `y` holds
-            them all. A tagger takes new ones later, too: its head grows by them.
+            All labels or tags that will ever be seen; needed on the first call unless `y` holds two
+            or more. New ones may come later, too: the head grows by them, and they are last in
+            ``classes_``. With several labels a text all must be named at first.
 
         Returns
         -------

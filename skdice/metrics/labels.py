@@ -127,6 +127,21 @@ class Labels(NamedTuple):
         return rows
 
 
+def places_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The place of each label among `classes`, which holds them all in any order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdice.metrics.labels import places_of
+    >>> places_of(np.array(["b", "c"]), np.array(["c", "a", "b"])).tolist()
+    [2, 0]
+    """
+    order = np.argsort(classes)
+    places: np.ndarray = order[np.searchsorted(classes, labels, sorter=order)]
+    return places
+
+
 def read_labels(y: Any, n_rows: int | None = None, name: str = "y") -> Labels:
     """Labels in any container, checked.
 

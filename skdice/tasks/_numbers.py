@@ -22,7 +22,7 @@ from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.dropout import FastDropout
 from skdice.engine.fit_plan import Examples, Mode
-from skdice.metrics.labels import read_labels
+from skdice.metrics.labels import places_of, read_labels
 from skdice.tasks._base import Blocks
 from skdice.tasks.classification import Classification
 from skdice.text.inputs import check_weights
@@ -94,7 +94,7 @@ class Numbers(Classification):
         """Return rows with their targets and weights."""
         if model.multilabel_:
             return NumericDataset(windows, targets.astype(windows.dtype), weights)
-        return NumericDataset(windows, np.searchsorted(model.classes_, targets), weights)
+        return NumericDataset(windows, places_of(targets, model.classes_), weights)
 
     def count_cuts(self, model: Any, inputs: Any, cuts: Any) -> None:
         """Count nothing: rows are whole."""
