@@ -82,7 +82,8 @@ ADVICE = {
                             "give task='classification' or task='entities'",
                             ("--task", "entities")),
     "a feature": ("a.tsv", webanno("#Text=Ada naps\n1-1\t0-3\tAda\thigh\tPER\t\n"
-                                   "1-2\t4-8\tnaps\t_\t_\t\n", layers=("custom.Name|sure|kind",)), (),
+                                   "1-2\t4-8\tnaps\t_\t_\t\n", layers=("custom.Name|sure|kind",)),
+                  (),
                   "give feature= for", ("--feature", "kind", "--layer", "Name")),
     "UTF-16": ("a.csv", "text,label\na b,x\nc d,y\n".encode("utf-16-le"), (),
                "give encoding='utf-16-le'", ("--encoding", "utf-16-le")),
