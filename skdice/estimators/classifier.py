@@ -18,6 +18,7 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
+from skdice._fitting import of_one_fit
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.dropout import FastDropout
 from skdice.engine.layouts import Batch, Padding
@@ -266,14 +267,17 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
             dataset=dataset, criterion=criterion, seed=seed, validation=held, fitted=self.__dict__
         )
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
         return decided(self, self._logits(X))
 
+    @of_one_fit
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return decision_scores(self, self._logits(X))
 
+    @of_one_fit
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)

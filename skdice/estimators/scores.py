@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from skdice._fitting import of_one_fit
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import known_labels
 from skdice.tasks.classification import Classification, positive_index
@@ -29,6 +30,7 @@ class ClassScores:
     positive_: int
     predict: Callable[[Any], np.ndarray]
 
+    @of_one_fit
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """F1: of the positive class of two, macro for more classes, micro for several labels.
 
@@ -49,6 +51,7 @@ class ClassScores:
         """
         return self._scores(X, y, sample_weight)["f1"]
 
+    @of_one_fit
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Precision, recall and F1 as in `score`, and accuracy.
 
@@ -80,6 +83,7 @@ class ClassScores:
         scores = class_scores(labels, found, self.classes_, positive_index(self), weights)
         return {**scores, **self.task.cost(self, X, labels, found)}
 
+    @of_one_fit
     def predict_labels(self, X: Any) -> np.ndarray:
         """Predictions by name.
 
