@@ -19,7 +19,7 @@ from skdice import backbones
 from skdice._checks import check_has, checked
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.attention import settle_attention
-from skdice.engine.layouts import nothing_further
+from skdice.engine.layouts.layout import nothing_further
 from skdice.engine.module import TaskModel
 from skdice.estimators.storage import STATE, with_module
 from skdice.folders import replaced

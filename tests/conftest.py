@@ -250,7 +250,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGPU:
 
     fake = FakeGPU()
     monkeypatch.setattr(devices, "is_gpu", lambda device: fake.on)
-    monkeypatch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
+    monkeypatch.setattr("skdice.losses.inputs.on_cpu", lambda values: False)
     monkeypatch.setattr(graphs, "record", fake.record)
     return fake
 

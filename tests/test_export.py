@@ -17,7 +17,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine.encoded import EncodedDataset
-from skdice.estimators.planning import encode
+from skdice.engine.fit_plan import encode
 from skdice.export import export_onnx, with_onnx
 from tests.data import LABELS, TEXTS
 from tests.estimators import readers

@@ -67,7 +67,7 @@ def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:
     from skdice.datasets.source import Source
 
     source = Source(file, columns.encoding)
-    form = find_format(source, with_labels=True)
+    form = find_format(source)
     if form is None and not source.is_json:
         table = columns.of_texts()
         if table or suffix_of(file) in (".csv", ".tsv"):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from skdice.engine.devices import FitRandomState
-from skdice.engine.layouts import Batch, targets_of
+from skdice.engine.layouts.layout import Batch, targets_of
 
 
 def accumulate(net: Any, batch: Sequence[Batch], draws: FitRandomState) -> tuple[Tensor, Tensor]:

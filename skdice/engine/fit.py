@@ -18,7 +18,7 @@ from skdice.engine.attention import settle_attention
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import FitRandomState
 from skdice.engine.graphs import graphs_of_updates, rates_on_device
-from skdice.engine.layouts import Batch, weightless
+from skdice.engine.layouts.layout import Batch, weightless
 from skdice.engine.progress import (
     Progress,
     check_skipped,

@@ -19,7 +19,7 @@ import torch
 from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
 from skdice.engine.devices import to_device
-from skdice.engine.layouts import Batch
+from skdice.engine.layouts.layout import Batch
 from skdice.engine.progress import set_buffer
 
 SEVERAL = "an update has several micro-batches, or texts of several windows"

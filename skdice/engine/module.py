@@ -12,7 +12,9 @@ from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.dropout import FastDropout, use_fast_dropout
-from skdice.engine.layouts import PADDED, Layout, nothing_further, prepare_encoder
+from skdice.engine.layouts import prepare_encoder
+from skdice.engine.layouts.layout import Layout, nothing_further
+from skdice.engine.layouts.padded import PADDED
 
 MOST_BIAS = 13.8  # that of a class with one example in a million
 

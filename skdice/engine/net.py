@@ -34,17 +34,11 @@ from skdice.engine.devices import (
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit import Fit
 from skdice.engine.graphs import SEVERAL, Graphs, flat
-from skdice.engine.layouts import (
-    Batch,
-    Inputs,
-    Layout,
-    Padding,
-    layout_to_predict,
-    layout_to_train,
-)
+from skdice.engine.layouts import layout_to_predict, layout_to_train
+from skdice.engine.layouts.layout import Batch, Inputs, Layout, Padding
 from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.progress import finite_if_all_are, put_back, set_buffer
-from skdice.engine.schedules import schedule_factor
+from skdice.engine.recipe import schedule_factor
 
 
 class FineTuningNet(NeuralNet):

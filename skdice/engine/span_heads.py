@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from skdice.engine.layouts import PADDED, Layout
+from skdice.engine.layouts.layout import Layout
+from skdice.engine.layouts.padded import PADDED
 from skdice.engine.module import EncoderWithHead, Float32Linear
 
 

@@ -11,11 +11,12 @@ import torch
 
 from skdice.engine import devices
 from skdice.engine.attention import settle_attention
-from skdice.engine.devices import to_device
+from skdice.engine.devices import autocast_dtype, resolve_device, to_device
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.graphs import Graphs
-from skdice.engine.layouts import Padding, layout_to_predict, nothing_further, pool
+from skdice.engine.layouts import layout_to_predict
 from skdice.engine.layouts.architectures import architecture_of
+from skdice.engine.layouts.layout import Padding, nothing_further, pool
 from skdice.text.encoding import Window
 
 
@@ -93,3 +94,26 @@ def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -
     table: np.ndarray = join.reduceat(np.stack(vectors), starts)
     counts = np.diff(np.append(starts, len(rows))).astype(np.float32)
     return table if pooling == "max" else table / counts[:, None]
+
+
+def unfitted_copy(model: Any) -> Any:
+    """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
+    blank = model._draft()
+    blank.task.build(blank, seed=0, n_outputs=2)
+    return blank
+
+
+def frozen_vectors(
+    model: Any, windows: Sequence[Window], pooling: str | None = None
+) -> list[np.ndarray]:
+    """Vectors of windows from the present encoder: pooled, or one for each position."""
+    device = resolve_device(model.device)
+    return run_encoder(
+        model.module_.encoder,
+        Padding.of(model.tokenizer_),
+        windows,
+        pooling=pooling,
+        batch_size=max(model.batch_size, 64),
+        device=device,
+        dtype=autocast_dtype(model.precision, device),
+    )

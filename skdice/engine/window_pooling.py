@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.layouts import Batch, Layout, targets_of
+from skdice.engine.layouts.layout import Batch, Layout, targets_of
 from skdice.text.encoding import Window, Windows
 
 POOLINGS = ("max", "mean", "logsumexp")

@@ -23,10 +23,9 @@ from skdice import backbones
 from skdice._model_files import read_json
 from skdice._warn import warn
 from skdice.engine import adapters
-from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
-from skdice.estimators.checks import check_device
 from skdice.exceptions import LostParameterWarning, ServingWarning
 from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._inputs import LossInputs, at_least_tiny, resolve_background
-from skdice.losses._parameters import (
-    INF,
+from skdice._compat import StrOptions
+from skdice.losses._constraints import (
+    BACKGROUND,
+    CLASS_WEIGHT,
     ClassWeight,
     Number,
     PerClass,
     is_above_zero,
+    number,
 )
 from skdice.losses._soft_counts import (
     Formula,
@@ -28,6 +29,8 @@ from skdice.losses._soft_counts import (
     soft_counts,
 )
 from skdice.losses._surrogate import surrogate_sums, surrogate_weights
+from skdice.losses.base import Loss
+from skdice.losses.inputs import LossInputs, at_least_tiny, resolve_background
 
 OPTIONS = ("smooth", "average", "absent", "class_weight", "ohem_ratio", "surrogate", "ema_decay")
 
@@ -127,12 +130,16 @@ class OverlapLoss(Loss):
     """
 
     formula: ClassVar[Callable[..., Formula]]
-    bounds = {"smooth": (0, INF), "ohem_ratio": (0, INF), "ema_decay": (0, 1)}
-    choices = {
-        **Loss.choices,
-        "average": ("auto", "micro", "macro", "samples"),
-        "absent": ("auto", "include", "ignore"),
-        "surrogate": ("none", "log"),
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Loss._parameter_constraints,
+        "smooth": number(0),
+        "average": [StrOptions({"auto", "micro", "macro", "samples"})],
+        "background": BACKGROUND,
+        "absent": [StrOptions({"auto", "include", "ignore"})],
+        "class_weight": CLASS_WEIGHT,
+        "ohem_ratio": number(0),
+        "surrogate": [StrOptions({"none", "log"})],
+        "ema_decay": number(0, 1),
     }
     excludes_background = True
     heeds_weights = True

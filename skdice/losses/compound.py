@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, resolve_loss
-from skdice.losses._inputs import LossInputs
-from skdice.losses._parameters import Number, check_single, scalar
-from skdice.losses._search_ranges import Range
+from skdice.losses._class_factors import scalar
+from skdice.losses._constraints import Number, check_single, number
+from skdice.losses.base import Loss, resolve_loss
+from skdice.losses.inputs import LossInputs
+from skdice.losses.search_ranges import Range
 
 Part = Callable[[LossInputs], Tensor]  # as `kernel` gets it
 
@@ -60,7 +61,7 @@ class CompoundLoss(Loss):
     heeds_weights = True
     reductions = ("mean",)
     searched = {"weight": Range(0.0, 1.0)}
-    bounds = {"weight": (0, 1)}
+    _parameter_constraints = {**Loss._parameter_constraints, "weight": number(0, 1)}
 
     first: Loss
     second: Loss

@@ -22,9 +22,9 @@ from skdice._checks import check_has, checked, shown
 from skdice._tables import html_table, text_table
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
-from skdice.estimators.checks import check_estimator, check_validation, with_pos_label
-from skdice.estimators.planning import length_of_fit
-from skdice.estimators.schedule import given, rows_of_update
+from skdice.engine.fit_plan import check_validation, length_of_fit
+from skdice.engine.recipe import given, rows_of_update
+from skdice.estimators.before_folds import check_estimator, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL

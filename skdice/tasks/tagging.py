@@ -14,7 +14,7 @@ from torch import nn
 
 from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
-from skdice.engine.plan import Examples, Mode
+from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
     span_f1_score,
@@ -31,14 +31,13 @@ from skdice.metrics.schemes import (
     split_tag,
 )
 from skdice.metrics.span import read_tags
-from skdice.tasks._base import Named, Task
+from skdice.tasks._base import Named, Task, label_names
 from skdice.tasks._token_rows import (
     read_tokens_of,
     record_of_spans,
     token_options,
     tokens_of_block,
 )
-from skdice.tasks._training import check_known, label_names, prepared_loss
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.inputs import as_names, as_sentences, as_tags
@@ -95,6 +94,10 @@ class Tagging(Task):
         if held is not None:
             self._check_held_out(model, held.targets)
         return data, held
+
+    def labels_in(self, targets: list[list[Any]]) -> Iterable[Any]:
+        """Return the tags."""
+        return (tag for tag in chain.from_iterable(targets) if tag is not None)
 
     def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
         named = [] if more is None else as_names("classes", more)
@@ -260,7 +263,8 @@ class Tagging(Task):
         if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
             return {}
         (_, alarm), (missed, hit) = model.tuned_for_["cost"]
-        rows = [*zip(*self.paired_spans(model, inputs, true, predicted), strict=True)]
+        pairs = self.paired_spans(model, self.inputs(inputs), true, predicted)
+        rows = [*zip(*pairs, strict=True)]
         hits = [len({*right} & {*found}) for right, found in rows]
         costs = [
             alarm * (len(found) - n) + missed * (len(right) - n) + hit * n

@@ -19,11 +19,11 @@ from skdice import (
 from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.layouts import Padding, layout_to_train
+from skdice.engine.layouts import layout_to_train
 from skdice.engine.layouts.architectures import ARCHITECTURES
 from skdice.engine.layouts.grouped import Grouped, recurring_size
-from skdice.engine.layouts.lengths import length_chunks
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import Padding
+from skdice.engine.layouts.padded import Padded, length_chunks
 from skdice.text.encoding import Window
 from tests.data import (
     UNEVEN,

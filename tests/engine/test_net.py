@@ -28,7 +28,6 @@ from transformers import (
     get_constant_schedule_with_warmup,
     get_cosine_schedule_with_warmup,
     get_linear_schedule_with_warmup,
-    get_polynomial_decay_schedule_with_warmup,
 )
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
@@ -37,12 +36,11 @@ from skdice.backbones import load_encoder
 from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype
 from skdice.engine.fit import Fit
-from skdice.engine.layouts import pool
-from skdice.engine.layouts.lengths import length_batches, length_chunks
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.fit_plan import encode
+from skdice.engine.layouts.layout import pool
+from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
-from skdice.engine.schedules import SCHEDULES, schedule_factor
-from skdice.estimators.planning import encode
+from skdice.engine.recipe import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
 
 
@@ -112,9 +110,6 @@ THEIRS = {
     "constant": lambda optimizer, rising, n: get_constant_schedule_with_warmup(optimizer, rising),
     "linear": get_linear_schedule_with_warmup,
     "cosine": get_cosine_schedule_with_warmup,
-    "polynomial": lambda *args: get_polynomial_decay_schedule_with_warmup(
-        *args, lr_end=0.0, power=2.0
-    ),
 }
 
 
@@ -138,20 +133,6 @@ def test_schedules_are_those_of_transformers_but_for_an_update_at_rate_0(name, n
     ours = [schedule_factor(name, n, warmup)(step) for step in range(n)]
     assert ours[rising:] == pytest.approx(theirs[rising:])
     assert ours[:rising] == pytest.approx([*theirs[1:rising], 1.0][:rising])
-
-
-@pytest.mark.parametrize(("n", "warmup"), [(100, 0.3), (20, 0.25), (40, 0.5), (50, 0.0)])
-def test_one_cycle_is_that_of_torch(n, warmup):
-    theirs = rates(
-        lambda optimizer: torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, 1.0, total_steps=n, pct_start=warmup, cycle_momentum=False
-        ),
-        n,
-    )
-    ours = [schedule_factor("one_cycle", n, warmup)(step) for step in range(n)]
-    assert ours == pytest.approx(theirs)
-    assert ours[-1] == pytest.approx(1 / 25 / 10_000)
-    assert warmup == 0 or (ours[0], max(ours)) == pytest.approx((1 / 25, 1.0))
 
 
 def test_factors_of_schedules_stay_between_0_and_1():

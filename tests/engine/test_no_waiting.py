@@ -28,8 +28,9 @@ from skdice import (
 )
 from skdice._compat import attention_of
 from skdice.engine.attention import settle_attention
-from skdice.engine.layouts import PADDED, Layout
 from skdice.engine.layouts.grouped import Groups
+from skdice.engine.layouts.layout import Layout
+from skdice.engine.layouts.padded import PADDED
 from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.losses import (
     LOSSES,

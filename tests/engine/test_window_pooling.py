@@ -11,11 +11,11 @@ import torch
 from skdice import DiceSequenceClassifier
 from skdice.engine.accumulation import accumulate
 from skdice.engine.devices import FitRandomState
-from skdice.engine.layouts import PADDED
+from skdice.engine.fit_plan import encode
 from skdice.engine.layouts.grouped import Grouped
+from skdice.engine.layouts.padded import PADDED
 from skdice.engine.layouts.rows import Rows
 from skdice.engine.window_pooling import POOLINGS, TextDataset, WindowPooling
-from skdice.estimators.planning import encode
 
 SIZES = [1, 3, 2, 5]
 

@@ -27,7 +27,7 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
-from skdice.estimators import planning
+from skdice.engine import fit_plan as planning
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from skdice.text.inputs import object_array
@@ -269,8 +269,8 @@ def test_partial_fit_and_early_stopping(classifier):
     classifier.partial_fit(X[:3], Y[:3], classes=["ham", "spam"])
     classifier.partial_fit(X, Y)
     assert classifier.n_iter_ == 2
-    with pytest.raises(ValueError, match="eggs"):
-        classifier.partial_fit(["a"], ["eggs"])
+    with pytest.raises(ValueError, match=r"such as 7: give labels such as \['ham', 'spam'\]"):
+        classifier.partial_fit(["a"], [7])
     classifier.set_params(early_stopping=True, validation_fraction=0.25, max_epochs=3).fit(X, Y)
     assert all("valid_score" in epoch for epoch in classifier.history_)
     classifier.set_params(early_stopping=True, validation_fraction=0.01)

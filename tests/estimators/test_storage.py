@@ -36,8 +36,8 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine.encoded import EncodedDataset
+from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
-from skdice.estimators.planning import encode
 from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
 from skdice.metrics.schemes import SCHEMES, to_tags

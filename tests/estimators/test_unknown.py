@@ -11,13 +11,12 @@ import torch
 from sklearn.base import BaseEstimator, clone
 
 from skdice import BiasTunedTagger, DiceMRCTagger, DiceTokenClassifier
-from skdice.engine.layouts import PADDED
-from skdice.estimators.planning import plan_fit
+from skdice.engine.fit_plan import fresh_loss, plan_fit
+from skdice.engine.layouts.padded import PADDED
 from skdice.inspection import html_report, imbalance, show_tags, span_errors
 from skdice.losses import LOSSES, DiceLoss
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BackgroundUnderSampler, EntityReplacement, TagOverSampler
-from skdice.tasks import fresh_loss
 from tests.fits import before_training
 
 

@@ -22,8 +22,8 @@ from skdice.losses import (
     SigmoidF1Loss,
     TverskyLoss,
     WeightedCrossEntropyLoss,
+    inputs,
 )
-from skdice.losses import _inputs as inputs
 
 share, above = st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([0.0, 0.5, 2.0])
 average = st.sampled_from(["micro", "macro"])

@@ -242,6 +242,12 @@ def test_names_functions_and_exports():
         assert getattr(losses, name) is getattr(functional, name)
 
 
+def test_public_names_are_in_public_files():
+    for name in losses.__all__:
+        module = getattr(getattr(losses, name), "__module__", "")
+        assert "._" not in module, f"{name} is in {module}"
+
+
 FUNCTIONS = {
     "ce": functional.cross_entropy,
     "weighted_ce": functional.weighted_cross_entropy,

@@ -13,12 +13,22 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
-from skdice import DiceClassifier, DiceTokenClassifier, TfidfClassifier
+from skdice import (
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceMultiSpanAnswerer,
+    DiceQuestionAnswerer,
+    DiceTokenClassifier,
+    TfidfClassifier,
+)
 from skdice.cli._story import verdict
+from skdice.engine.net import FineTuningNet
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.noise import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress
+from tests.data import ANSWERS, ENTITIES, JOINED, QUESTIONS, SENTENCES, SPANS, TAGS
 
 
 class Told:
@@ -176,12 +186,37 @@ def test_every_kind_of_model_has_parts(tiny_backbone, sentences):
         assert not vars(model).keys() & {"predict", "predict_spans"}
 
 
+@pytest.mark.parametrize(
+    ("cls", "X", "y"),
+    [
+        (DiceTokenClassifier, SENTENCES, TAGS),
+        (DiceEntityRecognizer, JOINED, ENTITIES),
+        (DiceMRCTagger, SENTENCES, SPANS),
+        (DiceQuestionAnswerer, QUESTIONS, ANSWERS),
+        (DiceMultiSpanAnswerer, QUESTIONS, ANSWERS),
+    ],
+)
+def test_every_text_estimator_predicts_once_for_all_parts(tiny_backbone, monkeypatch, cls, X, y):
+    model = cls(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
+    expected, sizes, logits = model.evaluate(X, y), [], FineTuningNet.logits
+
+    def counted(net, dataset):
+        sizes.append(len(dataset))
+        return logits(net, dataset)
+
+    monkeypatch.setattr(FineTuningNet, "logits", counted)
+    scores, without = scores_and_parts(model, X, y)
+    assert len(sizes) == 1
+    assert scores == expected
+    assert len(without) == 12
+
+
 def compared(tmp_path, tiny_backbone, *args):
     from skdice.cli.app import app
 
     lines = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n"
     (tmp_path / "sms.tsv").write_text("label\ttext\n" + lines * 5)
-    args = ("compare", "--train", tmp_path / "sms.tsv", "--epochs", 1, "--out", tmp_path / "o",
+    args = ("compare", "--train", tmp_path / "sms.tsv", "--max-epochs", 1, "--out", tmp_path / "o",
             "--backbone", tiny_backbone, *args)  # fmt: skip
     result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
@@ -190,7 +225,7 @@ def compared(tmp_path, tiny_backbone, *args):
 
 def test_compare_says_what_its_rows_are_and_fits_80_columns(tmp_path, tiny_backbone):
     rows = "ce, dice, dsc, ce + RandomOverSampler, ce_dice + tuned"
-    text = compared(tmp_path, tiny_backbone, "--rows", rows, "--seeds", 2)
+    text = compared(tmp_path, tiny_backbone, "--losses", rows, "--seeds", 2)
     flat = " ".join(text.split())
     table = text[text.index("row ") :].splitlines()
     assert max(map(len, table[: table.index("")] if "" in table else table)) <= 80
@@ -272,7 +307,7 @@ def test_a_comparison_tells_row_epoch_update_and_the_time_left(capsys, monkeypat
 
 
 def test_compare_with_one_seed_has_no_spread(tmp_path, tiny_backbone):
-    text = compared(tmp_path, tiny_backbone, "--rows", "ce, dice", "--seeds", 1)
+    text = compared(tmp_path, tiny_backbone, "--losses", "ce, dice", "--seeds", 1)
     assert "±" not in text
     assert "seed(s)" not in text
     if "Intervals" in text:

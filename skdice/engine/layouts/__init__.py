@@ -8,37 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from skdice.engine import devices
-from skdice.engine.layouts.architectures import packable
+from skdice.engine.layouts.architectures import mask_no_embeddings, packable
 from skdice.engine.layouts.grouped import Grouped, narrow_last_layer
-from skdice.engine.layouts.layout import (
-    Batch,
-    Inputs,
-    Layout,
-    Padding,
-    nothing_further,
-    pool,
-    targets_of,
-    weightless,
-)
-from skdice.engine.layouts.lengths import run_cost
-from skdice.engine.layouts.padded import PADDED, Padded
-from skdice.engine.layouts.rows import Recurring, Rows, RowsOfOne, mask_no_embeddings
-from skdice.losses import HeadsLoss, Loss, SpanEndsLoss
-
-__all__ = [
-    "PADDED",
-    "Batch",
-    "Inputs",
-    "Layout",
-    "Padding",
-    "layout_to_predict",
-    "layout_to_train",
-    "nothing_further",
-    "pool",
-    "prepare_encoder",
-    "targets_of",
-    "weightless",
-]
+from skdice.engine.layouts.layout import Layout, Padding
+from skdice.engine.layouts.padded import Padded, run_cost
+from skdice.engine.layouts.rows import Recurring, Rows, RowsOfOne
+from skdice.losses import Loss
 
 
 def prepare_encoder(encoder: Any) -> None:
@@ -116,5 +91,4 @@ def _rows(module: Any, padding: Padding, pack: bool, padding_target: Any = 0) ->
 def leaves_out_padding(criterion: Any) -> bool:
     """Return True if rows of weight 0 change no loss in a criterion, as they may in a user's."""
     losses = [part for part in criterion.modules() if isinstance(part, Loss)]
-    ours = isinstance(criterion, (Loss, SpanEndsLoss, HeadsLoss))
-    return ours and all(loss.heeds_weights for loss in losses)
+    return bool(losses) and all(loss.heeds_weights for loss in losses)

@@ -6,6 +6,7 @@ rows and groups, which know all that are here, have passed for it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -116,3 +117,15 @@ def packable(module: Any) -> Architecture:
     if of_another or whole or getattr(encoder.config, "is_decoder", False):
         return replace(found, mask=None, grouped=False)
     return found
+
+
+def mask_no_embeddings(encoder: Any) -> None:
+    """Let DeBERTa's embeddings, which zero what is padded, do without a mask that is a table."""
+    layer = getattr(encoder, "embeddings", None)
+    if layer is not None and "mask" in inspect.signature(layer.forward).parameters:
+        layer.register_forward_pre_hook(_without_table, with_kwargs=True)
+
+
+def _without_table(layer: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    mask = kwargs.get("mask")
+    return args, kwargs | {"mask": None} if mask is not None and mask.ndim > 2 else kwargs

@@ -17,8 +17,7 @@ from torch.nn import functional as F
 from skdice.backbones import encoder_layers
 from skdice.engine.layouts.architectures import architecture_of
 from skdice.engine.layouts.layout import Batch, pool
-from skdice.engine.layouts.lengths import length_chunks
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.padded import Padded, length_chunks
 from skdice.text.encoding import Window
 
 

@@ -8,7 +8,6 @@ has a weight of 0 in the loss.
 
 from __future__ import annotations
 
-import inspect
 import math
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
@@ -255,15 +254,3 @@ def grown(values: torch.Tensor, size: int, padding: Any = 0) -> torch.Tensor:
     new[: len(values)] = values
     new[len(values) :] = torch.as_tensor(padding, dtype=values.dtype)
     return new
-
-
-def mask_no_embeddings(encoder: Any) -> None:
-    """Let DeBERTa's embeddings, which zero what is padded, do without a mask that is a table."""
-    layer = getattr(encoder, "embeddings", None)
-    if layer is not None and "mask" in inspect.signature(layer.forward).parameters:
-        layer.register_forward_pre_hook(_without_table, with_kwargs=True)
-
-
-def _without_table(layer: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    mask = kwargs.get("mask")
-    return args, kwargs | {"mask": None} if mask is not None and mask.ndim > 2 else kwargs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,16 +23,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_rows, check_validation, draw_seed
+from skdice.engine.fit_plan import check_known, check_validation, draw_seed
+from skdice.estimators.before_folds import check_rows
+from skdice.estimators.held_out import probabilities_of
 from skdice.estimators.scores import ClassScores
-from skdice.estimators.tuned.base import BiasTuned, stack_rounds
+from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
 
@@ -218,7 +220,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         elif self.cv != "prefit":
             splits = self._folds(X, labels, groups)
             self._check_evidence(X, y, n_positives, splits)
-        rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
+        parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
         self.multilabel_ = several
         if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
             self.estimator_.classes_ = classes  # it was fitted on rows without names
@@ -228,8 +230,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 setattr(self, name, getattr(self.estimator_, name))
         if self._kind == "two":
             self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
-        held = self._held_out(rounds)
-        self._tune(*held, rounds)
+        held = self._held_out(parts)
+        self._tune(*held, parts)
         self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
 
@@ -322,40 +324,34 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any]:
-        """Rows as those that the decision was tuned on, and the objective."""
+    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+        """Return what `_held_out` gives, of rows that may be others than those to tune on."""
         labels = known_labels(y, self.classes_, self.multilabel_)
-        rows, objective = self._held_out([(self.estimator_, X, labels)])[:2]
-        check_lengths(X=range(rows.n_rows), y=labels)
-        return rows, objective
+        part = HeldOut(X, labels, *probabilities_of(self.estimator_, X))
+        check_lengths(X=range(len(part.table)), y=labels)
+        return self._held_out([part])
 
-    def _held_out(self, rounds: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _held_out(self, parts: list[HeldOut]) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
         """Held-out rows, the objective, and the rows' logits and truth."""
-        positive = self.positive_ if self._kind == "two" else None
-        objective = resolve_scoring(self.scoring, self._kind, self.classes_, positive)
-        if self.multilabel_:
-            answers = np.concatenate([known_labels(y, self.classes_, True) for _, _, y in rounds])
-            odds = np.concatenate([log_odds(m.predict_proba(rows)) for m, rows, _ in rounds])
-            labels = self.classes_.tolist()
-            return (
-                BinaryRows(odds, answers == 1, answers, None, labels),
-                objective,
-                odds,
-                answers == 1,
-            )
-        answers = np.concatenate([as_labels(truth) for _, _, truth in rounds])
-        held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
-        log_p, truth = stack_rounds(self.classes_, held)
+        kind, positive = self._kind, self.positive_ if self._kind == "two" else None
+        objective = resolve_scoring(self.scoring, kind, self.classes_, positive)
+        rows: Rows
+        if kind == "labels":
+            answers = np.concatenate([known_labels(part.y, self.classes_, True) for part in parts])
+            logits = np.concatenate([log_odds(part.table) for part in parts])
+            truth, labels = answers == 1, self.classes_.tolist()
+            rows = BinaryRows(logits, truth, answers, None, labels)
+            return rows, objective, logits, truth
+        answers = np.concatenate([as_labels(part.y) for part in parts])
+        truth = self._indices(chain.from_iterable(column_or_1d(part.y) for part in parts))
+        logits = self._stacked(parts)
         if positive is None:
-            return ClassRows(log_p, truth, answers, self.classes_), objective, log_p, truth
-        margins = log_p[:, [positive]] - log_p[:, [1 - positive]]
-        names = self.classes_[[1 - positive, positive]]
-        return (
-            BinaryRows(margins, truth[:, None] == positive, answers, names),
-            objective,
-            log_p,
-            truth,
-        )
+            rows = ClassRows(logits, truth, answers, self.classes_)
+        else:
+            margins = logits[:, [positive]] - logits[:, [1 - positive]]
+            names = self.classes_[[1 - positive, positive]]
+            rows = BinaryRows(margins, truth[:, None] == positive, answers, names)
+        return rows, objective, logits, truth
 
     def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class; of two, the positive one has it."""

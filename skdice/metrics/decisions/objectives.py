@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,8 +22,6 @@ class Objective(ABC):
     A new objective is a frozen dataclass with `value` and `describe`. Its fields are parameters
     that a search reaches, as in ``scoring__beta``.
     """
-
-    is_bound: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, counts: Counts) -> np.ndarray:
@@ -80,11 +78,6 @@ class Objective(ABC):
         return copy(self)
 
 
-def is_objective(scoring: Any) -> TypeGuard[Objective]:
-    """Return True for an objective, and False for a name, a class or a function."""
-    return isinstance(scoring, Objective)
-
-
 @checked
 @dataclass(frozen=True)
 class Fbeta(Objective):
@@ -127,12 +120,8 @@ class Fbeta(Objective):
         return mean
 
     def describe(self) -> str:
-        """F with beta."""
-        return f"F{self.beta:g}"
-
-    def in_full(self) -> str:
         """F with beta and average."""
-        return self.describe() + ("" if self.average == "auto" else f", {self.average}")
+        return f"F{self.beta:g}" + ("" if self.average == "auto" else f", {self.average}")
 
     def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Score with the average that ``"auto"`` stands for."""

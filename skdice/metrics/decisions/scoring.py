@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import shown
-from skdice.metrics.decisions.objectives import BalancedAccuracy, Fbeta, is_objective
+from skdice.metrics.decisions.objectives import BalancedAccuracy, Fbeta, Objective
 from skdice.metrics.decisions.tuning import Score
 
 _MICRO, _MACRO, _BALANCED = Fbeta(average="micro"), Fbeta(average="macro"), BalancedAccuracy()
@@ -59,7 +59,7 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
             f"scoring={scoring!r} must be one of {names}, an objective such as Fbeta(2) of "
             "skdice.metrics, or a function of true and predicted labels"
         )
-    if is_objective(scoring):
+    if isinstance(scoring, Objective):
         return scoring.resolve(kind, classes, positive)
     if isinstance(scoring, type) or not callable(scoring):
         raise TypeError(
@@ -79,8 +79,8 @@ def in_full(scoring: Any, objective: Any) -> str:
     """Words for what a decision was tuned for; `objective` is what `scoring` stands for."""
     if objective == LOG_LOSS:
         return "calibrated probabilities"
-    if is_objective(objective):
-        return (scoring if is_objective(scoring) else objective).in_full()
+    if isinstance(objective, Objective):
+        return (scoring if isinstance(scoring, Objective) else objective).in_full()
     return str(getattr(scoring, "__name__", "a function"))
 
 

@@ -14,9 +14,9 @@ from sklearn.utils import check_X_y
 
 from skdice.engine.arrays import blocks
 from skdice.engine.devices import resolve_device
-from skdice.estimators.checks import check_estimator
+from skdice.engine.recipe import epochs_for
+from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier
-from skdice.estimators.schedule import epochs_for
 from skdice.metrics import positive_class
 from skdice.metrics.labels import as_labels
 from skdice.metrics.schemes import infer_scheme

@@ -17,9 +17,9 @@ from torch.func import vmap
 from skdice._compat import expect_eager_steps
 from skdice.engine import devices
 from skdice.engine.devices import seeded, to_device
+from skdice.engine.fit_plan import draw_seed
 from skdice.engine.graphs import Graphs
-from skdice.engine.schedules import schedule_factor
-from skdice.estimators.checks import draw_seed
+from skdice.engine.recipe import schedule_factor
 from skdice.estimators.classifier import DiceClassifier
 from skdice.losses import Loss, resolve_loss
 

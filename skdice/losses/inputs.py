@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._parameters import Number, PerClass, check_background, class_vector
+from skdice.losses._class_factors import class_vector
+from skdice.losses._constraints import Number, PerClass
 from skdice.losses._ranks import over_ranks
 
 
@@ -203,7 +204,6 @@ def resolve_background(
     inputs: LossInputs, background: int | str | None
 ) -> tuple[LossInputs, int | None]:
     """The inputs, and the index of its background; None where no output stands for one."""
-    check_background(background)
     if background is None or isinstance(background, str) or inputs.kind == "multilabel":
         return inputs, None
     binary = inputs.kind == "binary"

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdice._compat import StrOptions
 from skdice._fitting import of_one_fit
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import split_tag
 from skdice.tasks.entities import Entities
@@ -197,7 +197,3 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         texts = read_texts(X, may_be_empty=True)
         rows = split_texts(self.tokenizer_, texts)
         return [list(zip(w.starts.tolist(), w.ends.tolist(), strict=True)) for w in rows]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Micro F1 over exact (start, end, label); see `evaluate`."""
-        return self.evaluate(X, y)["f1"]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skdice._checks import as_numbers, checked, shown
-from skdice.losses import _parameters as parameters
-from skdice.losses._inputs import LossInputs
-from skdice.losses._parameters import MOST, check_number
+from skdice._checks import KINDS, as_numbers, checked, shown
+from skdice._compat import Interval, StrOptions
+from skdice.losses._class_factors import weights_of_classes
+from skdice.losses._constraints import MOST, check_single
 from skdice.losses._parametrized import ParametrizedModule
-from skdice.losses._read_inputs import read_inputs
-from skdice.losses._search_ranges import OneMinus, Range
+from skdice.losses._shapes import read_inputs
+from skdice.losses.inputs import LossInputs
+from skdice.losses.search_ranges import OneMinus, Range
 
 REDUCTIONS = ("mean", "sum", "none")
 SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
@@ -63,7 +65,12 @@ class Loss(ParametrizedModule):
     # and the `parts` as functions of inputs.
     kernel: ClassVar[Callable[..., Tensor]]
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {"reduction": REDUCTIONS}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "ignore_index": [Interval(Integral, -int(MOST), int(MOST), closed="both")],
+        "multilabel": [KINDS["bool"]],
+        "reduction": [StrOptions(set(REDUCTIONS))],
+        "all_ranks": [KINDS["bool"]],
+    }
     # Ranges that are worth searching, by parameter.
     searched: ClassVar[dict[str, Range | OneMinus]] = {}
     # Buffers of `prepare` that the kernel takes, without their underscore.
@@ -92,10 +99,6 @@ class Loss(ParametrizedModule):
             cls.heeds_weights = False  # whatever the class above it says of its own
         if "name" in cls.__dict__:
             _register(cls)
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("ignore_index", self.ignore_index, -MOST)
 
     def resolve_part(self, name: str, value: Any) -> Loss:
         """A part of this loss by its name, or as it is."""
@@ -200,7 +203,7 @@ class Loss(ParametrizedModule):
         }
         for name, value in self._factors_on_device.items():
             if isinstance(value, (str, Mapping)):
-                value = parameters.weights_of_classes(value, counts, n, multilabel, classes)
+                value = weights_of_classes(value, counts, n, multilabel, classes)
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
@@ -261,8 +264,9 @@ class Loss(ParametrizedModule):
     def _of(self, inputs: LossInputs) -> Tensor:
         """The kernel's value for these inputs, by the parameters and what `prepare` was told."""
         values = {name: self._prepared(name) for name in self._names if name not in SHARED}
-        for name in self.bounds.keys() & values.keys():
-            parameters.check_single(name, values[name])
+        for name in self._numbers:
+            if name not in PER_CLASS:
+                check_single(name, values[name])
         if isinstance(values.get("background"), str):
             values["background"] = getattr(self, "background_", None)
         values.update({name: part._of for name, part in self.parts.items()})
@@ -277,6 +281,7 @@ class Loss(ParametrizedModule):
 
     @property
     def is_multilabel(self) -> bool:
+        """True if the targets are 0/1 rows, by its own parameter or by what `prepare` was told."""
         return self.multilabel or getattr(self, "multilabel_", False)
 
 

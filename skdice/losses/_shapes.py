@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from skdice._checks import shown
-from skdice.losses._inputs import LossInputs, is_true
 from skdice.losses._ranks import n_ranks
+from skdice.losses.inputs import LossInputs, is_true
 
 
 def read_inputs(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,21 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from joblib import Parallel, delayed
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.utils.validation import check_consistent_length
 from torch.serialization import safe_globals
 
 from skdice._checks import check_has, checked, shown
-from skdice._compat import check_method_params, safe_indexing
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
-from skdice.estimators.checks import check_rows, with_pos_label
-from skdice.estimators.scores import outputs_of
+from skdice.estimators.before_folds import check_rows, with_pos_label
+from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
 from skdice.metrics.labels import as_labels, check_given, plain_values
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
 from skdice.text.entity import Entity
-from skdice.text.inputs import object_array
+from skdice.text.inputs import object_array, take
 from skdice.text.spans import ScoredSpan
 
 NAMED: list[Any] = [ScoredSpan, Entity]  # tuples that predictions hold
@@ -158,11 +156,11 @@ def out_of_fold(
     order = np.argsort(np.concatenate(tests), kind="stable")
     folds = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
     if predictions[0].ndim == 2 and classes[0] is not None:  # a column for each label
-        predictions = _aligned(predictions, classes)
+        predictions = aligned(predictions, classes)
     probabilities = None
     if tables[0] is not None:
-        aligned = tables if classes[0] is None else _aligned(tables, classes)
-        probabilities = np.concatenate(aligned)[order]
+        tables = tables if classes[0] is None else aligned(tables, classes)
+        probabilities = np.concatenate(tables)[order]
     return OutOfFold(np.concatenate(predictions)[order], probabilities, folds[order])
 
 
@@ -185,16 +183,11 @@ def _held_out(
         with safe_globals(NAMED):
             if (state := checkpoints.last()) is not None:
                 return tuple(map(_unpacked, state["parts"]))  # type: ignore[return-value]
-    rows, held = (safe_indexing(X, part) for part in (train, test))
-    chosen = check_method_params(X, params, train)
-    model = clone(estimator).fit(rows, safe_indexing(y, train), **chosen)
+    train, held = (np.arange(len(y))[part] for part in (train, test))
+    held, model = take(X, held), fitted_on(estimator, X, y, train, params)
     classes, table = None, None
     if hasattr(model, "predict_proba"):
-        best = getattr(model, "best_estimator_", model)
-        classes, table = outputs_of(best), model.predict_proba(held)
-        if isinstance(table, list):  # a table (n, 2) for each label, as of a random forest
-            table = np.column_stack([of_label[:, 1] for of_label in table])
-            classes = np.arange(table.shape[1])
+        classes, table = probabilities_of(model, held)
     elif getattr(_task_of(model), "judged", "") == "answers":
         table = np.array([row[0]["probability"] for row in model.predict_spans(held, n_best=20)])
     elif hasattr(model, "predict_spans"):
@@ -203,24 +196,6 @@ def _held_out(
     if checkpoints is not None:
         checkpoints.write(1, {"parts": list(map(_packed, parts))})
     return parts
-
-
-def _aligned(tables: Sequence[Any], classes: Sequence[Any]) -> list[Any]:
-    """Tables of all folds with the columns of all classes, 0 where a fold lacked a class."""
-    every = classes[0]
-    if not all(np.array_equal(every, others) for others in classes):
-        every = np.unique(np.concatenate(classes))
-    place = {label: i for i, label in enumerate(every.tolist())}
-
-    def widened(table: np.ndarray, columns: list[int]) -> np.ndarray:
-        if table.dtype == object:
-            return object_array([widened(row, columns) for row in table])
-        wide = np.zeros((len(table), len(every)), dtype=table.dtype)
-        wide[:, columns] = table
-        return wide
-
-    columns = ([place[label] for label in known.tolist()] for known in classes)
-    return [widened(*pair) for pair in zip(tables, columns, strict=True)]
 
 
 # ---- values that torch reads without running code

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import copy
-import functools
+from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from skdice._checks import checked, naming, shown
+from skdice._checks import KINDS, check_value, checked, naming, shown
+from skdice._compat import Interval, InvalidParameterError
 from skdice._warn import warn
 from skdice.exceptions import BackgroundWarning
-from skdice.losses._base import Loss, resolve_loss
-from skdice.losses._parameters import (
-    LOSS_KINDS,
-    TINY,
-    Number,
-    check_background,
-    check_number,
-    check_single,
-)
+from skdice.losses._constraints import BACKGROUND, Number, check_single, number
 from skdice.losses._ranks import n_ranks, over_ranks
+from skdice.losses.base import Loss, resolve_loss
 
 
 class for_trainer:  # noqa: N801 - it is used as a function
@@ -72,9 +66,9 @@ class for_trainer:  # noqa: N801 - it is used as a function
         background: int | str | None = "auto",
         class_counts: Any = None,
     ) -> None:
-        check_background(background)
-        if gradient_accumulation_steps is not None:
-            check_number("gradient_accumulation_steps", gradient_accumulation_steps, 1)
+        check_value("background", background, BACKGROUND)
+        steps = [KINDS["None"], Interval(Integral, 1, None, closed="left")]
+        check_value("gradient_accumulation_steps", gradient_accumulation_steps, steps)
         self.loss = copy.deepcopy(resolve_loss(loss))  # since it is changed below
         self.gradient_accumulation_steps = gradient_accumulation_steps
         if self.loss.reduction == "none":
@@ -102,7 +96,6 @@ class for_trainer:  # noqa: N801 - it is used as a function
     def __repr__(self) -> str:
         return f"for_trainer({self.loss!r})"
 
-    @functools.partial(checked, known=LOSS_KINDS)
     def __call__(
         self, outputs: Any, labels: Tensor | None, num_items_in_batch: Number | None = None
     ) -> Tensor:
@@ -111,8 +104,9 @@ class for_trainer:  # noqa: N801 - it is used as a function
             raise ValueError(
                 f"labels={shown(labels)} is no tensor: each example of the data set needs 'labels'"
             )
+        rules = [KINDS["None"], *number(0, closed="right")]
+        check_value("num_items_in_batch", num_items_in_batch, rules, InvalidParameterError)
         if num_items_in_batch is not None:
-            check_number("num_items_in_batch", num_items_in_batch, TINY)
             check_single("num_items_in_batch", num_items_in_batch)
         with naming({"logits": "outputs", "target": "labels"}):
             return self._loss_of(_logits(outputs), labels, num_items_in_batch)

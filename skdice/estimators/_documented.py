@@ -47,7 +47,7 @@ max_grad_norm : float or None
     The gradient is clipped to this norm; None does not clip.
 weight_decay : float
     Weight decay of the weight matrices. Biases and normalisation weights have none.
-schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}
+schedule : {"linear", "constant", "cosine"}
     How the learning rate changes after warm-up.
 warmup : float
     Share of the updates in which the learning rate rises.
