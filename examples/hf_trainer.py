@@ -1,5 +1,6 @@
 """Train with skdice's losses in a Hugging Face Trainer.
 
+    pip install accelerate  # the Trainer needs it, and skdice does not install it
     python examples/hf_trainer.py
 
 For a few steps, it trains a tiny random BERT to find a rare class of sentences. The BERT is built

@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return ["__version__", *importlib.import_module("skdice.estimators").__all__]
-    if name[:1] != "_":
+    if name[:1].isupper():  # the estimators are classes; a module is found by its import
         estimators = importlib.import_module("skdice.estimators")
         if name in estimators.__all__:
             return getattr(estimators, name)

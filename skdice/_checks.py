@@ -90,7 +90,7 @@ KINDS: Kinds = {
 _ALIASES = {"list": "Sequence", "tuple": "Sequence", "Mapping": "dict"}
 
 
-def checked(function: Checked, known: Kinds | None = None) -> Checked:
+def checked(function: Checked) -> Checked:
     """Refuse arguments that are not what the annotations say, by name and before any work.
 
     Numbers, strings, flags, paths, lists, dicts and functions are checked, in any union such as
@@ -98,9 +98,9 @@ def checked(function: Checked, known: Kinds | None = None) -> Checked:
     function. Of a class, the arguments of its constructor are checked.
     """
     if isinstance(function, type):
-        function.__init__ = checked(function.__init__, known)  # type: ignore[misc]
+        function.__init__ = checked(function.__init__)  # type: ignore[misc]
         return function
-    signature, wanted = inspect.signature(function), kinds_of(function, known or KINDS)
+    signature, wanted = inspect.signature(function), kinds_of(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -110,14 +110,14 @@ def checked(function: Checked, known: Kinds | None = None) -> Checked:
     return call  # type: ignore[return-value]
 
 
-def kinds_of(function: Callable[..., Any], known: Kinds = KINDS) -> dict[str, Kinds]:
-    """The kinds of each parameter whose annotation is a union of `known` ones."""
+def kinds_of(function: Callable[..., Any]) -> dict[str, Kinds]:
+    """The kinds of each parameter whose annotation is a union of known ones."""
     kinds = {}
     for name, parameter in inspect.signature(function).parameters.items():
         parts = re.split(r" \| (?![^\[]*\])", str(parameter.annotation))
         parts = [_ALIASES.get(part.split("[")[0], part.split("[")[0]) for part in parts]
-        if set(parts) <= set(known) and parameter.kind is not parameter.VAR_KEYWORD:
-            kinds[name] = {p: known[p] for p in parts if p != "str" or "Path" not in parts}
+        if set(parts) <= set(KINDS) and parameter.kind is not parameter.VAR_KEYWORD:
+            kinds[name] = {p: KINDS[p] for p in parts if p != "str" or "Path" not in parts}
     return kinds
 
 

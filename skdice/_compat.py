@@ -18,7 +18,13 @@ from sklearn.pipeline import _name_estimators as name_estimators
 from sklearn.utils import _safe_indexing as safe_indexing
 
 # `_parameter_constraints` is documented for third parties, and these are its vocabulary.
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    RealNotInt,
+    StrOptions,
+)
 
 # Routing is public; whether a user has switched it on is not.
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
@@ -30,6 +36,7 @@ from sklearn.utils.validation import _check_method_params as check_method_params
 __all__ = [
     "HasMethods",
     "Interval",
+    "InvalidParameterError",
     "RealNotInt",
     "StrOptions",
     "accepts_sample_weight",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -89,8 +90,11 @@ def refuse_keys(content: dict[str, Any], name: str, path: str) -> None:
 
 
 def _refuse_sizes(content: dict[str, Any], path: Path, n_tensors: int, n_weights: int) -> None:
-    """Refuse numbers of layers and sizes that the weights beside a config.json cannot have."""
-    for key, value in _items(content):
+    """Refuse numbers of layers and sizes that the weights beside a config.json cannot have.
+
+    What its architecture does not read, such as a time stamp that others wrote, is no size.
+    """
+    for key, value in _items(_of_architecture(content)):
         limit = max(n_weights, 2**24)
         if re.search("(layer|group|expert|block|stage|depth)s?$|group_num$", key):
             limit = max(n_tensors // 4, 64)  # a layer has more than 4
@@ -101,6 +105,18 @@ def _refuse_sizes(content: dict[str, Any], path: Path, n_tensors: int, n_weights
                 f"{str(path)!r} has {key}={value}, which does not fit the {n_tensors} tensors of "
                 f"{n_weights} weights beside it: get the folder again"
             )
+
+
+def _of_architecture(content: dict[str, Any]) -> dict[str, Any]:
+    """The entries of a config.json that the configuration of its architecture declares."""
+    from transformers import CONFIG_MAPPING
+
+    kind = content.get("model_type")
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
+        return content
+    cls = CONFIG_MAPPING[kind]
+    known = {*inspect.signature(cls.__init__).parameters, *cls.attribute_map, "num_labels"}
+    return {key: value for key, value in content.items() if key in known}
 
 
 def _items(content: Any) -> Iterator[tuple[str, Any]]:

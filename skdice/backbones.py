@@ -258,6 +258,15 @@ def load_encoder(backbone: str, config: Any = None) -> Any:
     return without_pooler(_load(AutoModel, backbone, config or load_config(backbone)))
 
 
+def encoder_without_weights(backbone: str) -> Any:
+    """The encoder of `backbone` as its configuration describes it; it takes no memory."""
+    import torch
+    from transformers import AutoModel
+
+    with quiet_transformers(), torch.device("meta"):
+        return without_pooler(AutoModel.from_config(load_config(backbone)))
+
+
 def class_with_head(head: str | None, config: Any) -> Any:
     """The class of transformers with a head, as `BertForTokenClassification`, if it has one."""
     import transformers

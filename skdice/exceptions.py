@@ -22,6 +22,10 @@ class SkdiceWarning(UserWarning):
 # ---- data
 
 
+class LayersWarning(SkdiceWarning):
+    """Spans of several layers were read together."""
+
+
 class MisalignedWarning(SkdiceWarning):
     """Entities or answers do not fit their texts."""
 
@@ -32,10 +36,6 @@ class MissingLabelWarning(SkdiceWarning):
 
 class OffsetsWarning(SkdiceWarning):
     """Offsets of a file may count code points or UTF-16 units."""
-
-
-class SeveralLabelsWarning(SkdiceWarning):
-    """Cells of labels were split at a separator that nobody named."""
 
 
 class SkippedRowsWarning(SkdiceWarning):

@@ -19,6 +19,7 @@ from skdice import backbones
 from skdice._checks import check_has, checked
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.attention import settle_attention
+from skdice.engine.layouts.layout import nothing_further
 from skdice.engine.module import TaskModel
 from skdice.estimators.storage import STATE, with_module
 from skdice.folders import replaced
@@ -141,6 +142,8 @@ def _check(estimator: Any) -> None:
 
 class _Graph(nn.Module):
     """A graph of onnxruntime, called as an `EncoderModule` is."""
+
+    further_inputs = staticmethod(nothing_further)
 
     def __init__(self, path: Path) -> None:
         super().__init__()

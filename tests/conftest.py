@@ -125,6 +125,8 @@ def build_tiny_backbone(
         ),
     }
     sizes["camembert"] = sizes["xlm-roberta"] = sizes["roberta"]
+    sizes["deberta"] = sizes["deberta-v2"]
+    sizes["albert"] = sizes["electra"]
     sizes["mpnet"] = {**sizes["bert"], "pad_token_id": 1}
     sizes["gpt2"] = dict(n_embd=16, n_layer=2, n_head=2, n_positions=64)
     settings = {"vocab_size": len(index), **sizes[kind], **config}
@@ -248,7 +250,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGPU:
 
     fake = FakeGPU()
     monkeypatch.setattr(devices, "is_gpu", lambda device: fake.on)
-    monkeypatch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
+    monkeypatch.setattr("skdice.losses.inputs.on_cpu", lambda values: False)
     monkeypatch.setattr(graphs, "record", fake.record)
     return fake
 

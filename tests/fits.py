@@ -12,8 +12,8 @@ from skorch.callbacks import Callback
 
 from skdice import DiceMRCTagger, DiceQuestionAnswerer
 from skdice.engine import used_embeddings
+from skdice.engine.fit_plan import encode
 from skdice.engine.net import FineTuningNet
-from skdice.estimators.planning import encode
 
 
 def nothing(net: Any, value: Any) -> None:

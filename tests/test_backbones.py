@@ -25,7 +25,7 @@ from skdice.backbones import (
     max_positions,
 )
 from skdice.engine.module import EncoderWithHead, freeze
-from skdice.estimators.planning import unfitted_copy
+from skdice.engine.vectors import unfitted_copy
 from skdice.exceptions import TruncationWarning
 from tests.data import LABELS, TEXTS
 

@@ -51,6 +51,8 @@ OTHERS = ("index", "install", "coming_from", "faq", "warnings")
 ON_SITE = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
 # All that is read in a checkout.
 WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("examples/**/*.md")), *ON_SITE]
+# Pictures and records are not in an sdist.
+needs_pictures = pytest.mark.skipif(not (DOCS / "images").exists(), reason="not a checkout")
 SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in OTHERS)]
 
 
@@ -100,6 +102,7 @@ def test_every_public_name_has_an_example_that_uses_it():
     assert not lacking, "show these in their docstrings or in docs/gallery"
 
 
+@needs_pictures
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_that_teaches_leads_to_the_api_and_has_a_picture(page):
     text = page.read_text()
@@ -201,6 +204,7 @@ def links_of(text):
     return [*found, *re.findall(r"<(?:a|img)\b[^>]*(?:href|src)=\"([^\"]+)\"", text)]
 
 
+@needs_pictures
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_work_in_a_checkout_and_on_github(page):
     raw = pages.REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
@@ -219,6 +223,7 @@ def test_links_work_in_a_checkout_and_on_github(page):
             assert anchor in pages.anchors_of(file.read_text()), target
 
 
+@needs_pictures
 @pytest.mark.parametrize("page", ON_SITE, ids=lambda page: str(page.relative_to(DOCS)))
 def test_links_work_on_the_site(page):
     """Sphinx is not installed here. What it is given are pages, scripts that it makes pages of,
@@ -276,13 +281,29 @@ def test_the_address_of_the_site_stands_in_one_place():
     assert not [file for file in files if address.rstrip("/") in file.read_text()]
 
 
-def test_the_workflow_pins_its_actions_and_publishes_what_make_docs_builds():
-    text = (ROOT / ".github" / "workflows" / "site.yml").read_text()
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_pins_its_actions_and_runs_what_make_has(workflow):
+    text, makefile = workflow.read_text(), (ROOT / "Makefile").read_text()
     used = re.findall(r"uses: (\S+)(.*)", text)
     assert used
     for action, comment in used:
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+    targets = re.findall(r"target: ([\w-]+)", text)
+    for command in re.findall(r"run: (\S.*)", text):
+        program, *words = command.split()
+        assert program == "make", f"{command}: give it a target of the Makefile"
+        targets += [word for word in words if re.fullmatch(r"[\w-]+", word)]
+    assert targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_the_site_that_is_published_is_what_make_docs_builds():
+    text = (ROOT / ".github" / "workflows" / "site.yml").read_text()
     (folder,) = re.findall(r"path: (docs/\S+)", text)
     assert "run: make docs\n" in text
     assert f"-b html docs {folder}\n" in (ROOT / "Makefile").read_text()

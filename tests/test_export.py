@@ -16,8 +16,8 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine.batching import EncodedDataset
-from skdice.estimators.planning import encode
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.fit_plan import encode
 from skdice.export import export_onnx, with_onnx
 from tests.data import LABELS, TEXTS
 from tests.estimators import readers

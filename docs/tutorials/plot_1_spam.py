@@ -116,7 +116,7 @@ print("spam to tune on:", list(y_dev).count("spam"))
 # %%
 # A promise has a price: a recall of 0.9 that holds for new messages, with 95 % confidence, needs at
 # least 39 spam messages in the part that tunes. With fewer, no threshold can be shown to be good
-# enough, and ``fit`` refuses and tells you the best recall that can be promised.
+# enough: ``fit`` warns, and takes the threshold of the best recall that can be promised.
 #
 # Train
 # -----

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from skdice._modules import TOOLS
+from skdice._names import TOOLS
 from skdice.datasets import (
     read_annotations,
     read_conll,

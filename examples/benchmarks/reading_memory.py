@@ -51,10 +51,10 @@ def measure(who: str, batch_size: int, length: int) -> float:
         net = reader.net_
         windows = list(reader._windows(pairs))[:batch_size]
         targets = [reader._target(window, [answers[0]]) for window in windows]
-        from skdice.engine.batching import EncodedDataset
+        from skdice.engine.encoded import EncodedDataset
 
         dataset = EncodedDataset(windows, targets)
-        (batch,) = net.batches(dataset, np.arange(batch_size), None)
+        (batch,) = net.batches(dataset, np.arange(batch_size), net.layout(dataset))
         net.start_schedule(10, "constant", 0.0)
         net.history.new_epoch()
         net.history.new_batch()

@@ -85,10 +85,10 @@ class RivalLoss(Loss):
     is_set_level = True
     has_functional_form = False  # who knows what other packages do?
 
-    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def kernel(self, problem: Any, **values: Any) -> Tensor:
         """The loss of one batch."""
         counted = problem.weight > 0
-        return self._made(problem.logits[counted], problem.target[counted].argmax(-1)), {}
+        return self._made(problem.logits[counted], problem.target[counted].argmax(-1))
 
 
 def rival_loss(name: str) -> Loss:

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from experiments import ANNEALED
-from sklearn.base import clone
 from torch import Tensor
 
 from skdice.losses import Loss, resolve_loss
@@ -26,23 +25,20 @@ class Tempered(Loss):
     temperature : float
     """
 
-    def __init__(self, loss: str = "dice", temperature: float = 1.0) -> None:
+    def __init__(self, loss: Any = "dice", temperature: float = 1.0) -> None:
         super().__init__()
-        self.loss, self.temperature = loss, temperature
-        self.made = clone(resolve_loss(loss))
+        self.loss, self.temperature = resolve_loss(loss), temperature
 
     is_set_level = True
 
-    def prepare(self, *args: Any, **kwargs: Any) -> Tempered:
-        """Tell both losses about the training data."""
-        self.made.prepare(*args, **kwargs)
-        return super().prepare(*args, **kwargs)
+    @property
+    def parts(self) -> dict[str, Loss]:
+        """The loss of the cooled logits."""
+        return {"loss": self.loss}
 
-    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def kernel(self, problem: Any, *, loss: Any, temperature: Any) -> Tensor:
         """The loss of one batch."""
-        temperature = params.get("temperature", self.temperature)
-        cooled = problem.with_logits(problem.logits / temperature)
-        return temperature * self.made.compute(cooled, {}, state)[0], {}
+        return temperature * loss(problem.with_logits(problem.logits / temperature))
 
 
 class SpanLoss(Loss):
@@ -70,7 +66,7 @@ class SpanLoss(Loss):
     is_set_level = True
     has_functional_form = False  # its shapes depend on the batch
 
-    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def kernel(self, problem: Any, **values: Any) -> Tensor:
         """The loss of one batch."""
         # Sorted tags: every type's B-, every type's I-, O. Rows of a batch follow each other, and
         # a span begins with B-, so that none goes on over the end of a sentence.
@@ -96,7 +92,7 @@ class SpanLoss(Loss):
                 0, span, torch.ones_like(right[inside])
             )
             weight[inside] = weight[inside] / sizes[span]
-        return -(weight * right).sum() / max(len(y), 1), {}
+        return -(weight * right).sum() / max(len(y), 1)
 
 
 class Annealed(Loss):
@@ -120,7 +116,7 @@ class Annealed(Loss):
 
     has_functional_form = False  # it counts its calls
 
-    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def kernel(self, problem: Any, **values: Any) -> Tensor:
         """The loss of one batch."""
         f1 = min(self.step / self.steps, 1.0)
         self.step += torch.is_grad_enabled()
@@ -129,7 +125,7 @@ class Annealed(Loss):
         right = log_p.gather(1, y[:, None])[:, 0]
         negative = y == self.background_
         weight = 1 - self.share + self.share * torch.where(negative, f1, 2 - f1)
-        return -(weight * right).mean(), {}
+        return -(weight * right).mean()
 
 
 class Watched(Loss):
@@ -147,19 +143,18 @@ class Watched(Loss):
 
     def __init__(self, loss: Any = "ce") -> None:
         super().__init__()
-        self.loss = loss
-        self.made = clone(resolve_loss(loss))
+        self.loss = resolve_loss(loss)
         self.seen: list[tuple[int, int, int]] = []
 
     is_set_level = True
     has_functional_form = False
 
-    def prepare(self, *args: Any, **kwargs: Any) -> Watched:
-        """Tell both losses about the training data."""
-        self.made.prepare(*args, **kwargs)
-        return super().prepare(*args, **kwargs)
+    @property
+    def parts(self) -> dict[str, Loss]:
+        """The loss that trains."""
+        return {"loss": self.loss}
 
-    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def kernel(self, problem: Any, *, loss: Any) -> Tensor:
         """The loss of one batch."""
         if torch.is_grad_enabled():
             counted = problem.weight[:, 0] > 0
@@ -169,7 +164,7 @@ class Watched(Loss):
             positive = there != self.background_
             hits = int((positive & (found == there)).sum())
             self.seen.append((hits, int((found != self.background_).sum()), int(positive.sum())))
-        return self.made.compute(problem, {}, self.made.functional_state())[0], {}
+        return loss(problem)
 
 
 def tried_loss(name: str, steps: int = 100) -> Loss:

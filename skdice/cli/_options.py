@@ -15,7 +15,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperCommand
 
-from skdice._modules import TASK_NAMES, TOOLS
+from skdice._names import TASK_NAMES, TOOLS
 from skdice.cli._common import readable_errors, split_commas
 
 
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     SourceTool: TypeAlias = str
     Format: TypeAlias = str
     Task: TypeAlias = str
-else:  # by the modules of `datasets.annotations`
+else:  # those of the tables of `_names.py`
     Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
     Task = Literal[("auto", *TASK_NAMES)]
     Format = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]
@@ -168,16 +168,17 @@ class Columns:
 
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
-        from skdice.datasets.auto import find_task, read_dataset
+        from skdice.datasets.auto import read_source, source_of, task_of
         from skdice.tasks import TASKS
 
         table = self.of_table()
+        source = source_of(path, self.encoding, table)
         if task == "auto":
-            task = find_task(path, self.encoding, table)
+            task = task_of(source, table)
         how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
         options |= TASKS[task].file_options(table, **how)
         kind = TASKS[task].file_kind or task
-        data = read_dataset(path, task=kind, encoding=self.encoding, **options)
+        data = read_source(source, kind, options)
         return data if kind == task else replace(data, task=task)
 
 

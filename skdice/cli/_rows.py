@@ -26,6 +26,17 @@ def rows_of(estimator: Any, file: Path, columns: Columns) -> Iterable[Row]:
     return zip(X, ids or repeat(""), strict=False)
 
 
+def table_of(estimator: Any, file: Path, columns: Columns) -> Any:
+    """The table of texts to classify; None of a file with a text on each line."""
+    from skdice.datasets.files import suffix_of
+
+    if estimator.task.name != "classification" or _is_lazy(estimator, file, columns):
+        return None
+    table = estimator.task.read_table(estimator, file, columns.encoding, **columns.of_texts())
+    in_cells = suffix_of(file) in (".csv", ".tsv") and len(table.rows[0]) > 1
+    return table if table.names is not None or in_cells else None
+
+
 def _is_lazy(estimator: Any, file: Path, columns: Columns) -> bool:
     """Return True if texts to classify stand one on each line, which nothing else can tell of."""
     from skdice.datasets.files import is_plain, is_record, iter_lines
@@ -56,7 +67,7 @@ def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:
     from skdice.datasets.source import Source
 
     source = Source(file, columns.encoding)
-    form = find_format(source, with_labels=True)
+    form = find_format(source)
     if form is None and not source.is_json:
         table = columns.of_texts()
         if table or suffix_of(file) in (".csv", ".tsv"):

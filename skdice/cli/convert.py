@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from skdice._modules import TOOLS
+from skdice._names import TOOLS
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import OUT

@@ -60,7 +60,10 @@ def evaluate(
     scores = task.report(estimator, data.X, data.y, predicted, mode=mode, as_json=as_json)
     if unseen := task.unseen_labels(estimator, data.y):
         ERR.print(f"note: labels that training did not have: {unseen}")
-    typer.echo(json.dumps(scores, indent=2) if as_json else scores)
+    cost = task.cost(estimator, data.X, data.y, predicted)
+    typer.echo(json.dumps({**scores, **cost}, indent=2) if as_json else scores)
+    if cost and not as_json:
+        typer.echo(f"cost of a row: {cost['cost']:.4g}")
     if page is not None:
         from skdice.datasets.files import write_text
         from skdice.inspection import html_report

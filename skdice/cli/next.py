@@ -18,7 +18,7 @@ from skdice.cli._tables import write_table
 def next(
     model: options.Model,
     pool: Annotated[Path, Argument(help="File of rows without labels, as for predict.")],
-    out: Annotated[Path, Option(help="Table to write: .csv or .jsonl.")],
+    out: Annotated[Path, Option(help="Table to write: .csv, .jsonl or .json.")],
     n: Annotated[int, Option("--n", min=1, help="How many rows to give.")] = 50,
     strategy: Annotated[options.Choice, Option(help="What makes a row worth a label.")] = "mixed",
     device: options.Device = "auto",

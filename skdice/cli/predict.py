@@ -18,7 +18,8 @@ from skdice._checks import counted
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
-from skdice.cli._rows import Row, rows_of, standard_input, stream_of
+from skdice.cli._rows import Row, rows_of, standard_input, stream_of, table_of
+from skdice.cli._tables import write_predicted
 
 BLOCK = 64  # rows of standard input that are predicted at a time
 
@@ -41,7 +42,11 @@ def predict(
     *,
     columns: options.Columns,
 ) -> None:
-    """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
+    """Predict a file: token TAB tag lines for a tagger, labels for a classifier.
+
+    A classifier writes a table as it came, with two columns more, predicted and probability: as
+    CSV, TSV or JSON lines, by the name of --out, or else as it was read. Columns without names
+    get numbers. Of a file of plain texts it writes label TAB text lines.
 
     A recognizer reads texts, one on each line or from the file of an annotation tool, and writes
     their entities as JSON lines, or as a tool imports them, with scores.
@@ -61,7 +66,7 @@ def predict(
 
     skdice predict tagger test.conll --out predicted.conll
 
-    skdice predict classifier new.csv --text-column text
+    skdice predict classifier new.csv --text-column text --out predicted.csv
 
     skdice predict reader squad-dev.json --out predictions.json
 
@@ -74,6 +79,13 @@ def predict(
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
     how = _format_of(estimator, form)
+    if out is None and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
+    is_table = form == "auto" and str(file) != "-"
+    if is_table and (table := table_of(estimator, file, columns)) is not None:
+        write_predicted(estimator, file, table, out)
+        _tell(len(table.rows), out)
+        return
     if str(file) == "-":
         rows, block_size = stream_of(estimator, standard_input(columns.encoding)), BLOCK
         if estimator.task.rows_are == "json":  # which may have no ids
@@ -81,10 +93,11 @@ def predict(
             rows = ((x, name or str(i)) for i, (x, name) in enumerate(rows))
     else:
         rows, block_size = iter(rows_of(estimator, file, columns)), 4096
-    if out is None and isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
     write = _write_rows if estimator.task.has_words else _write_entities
-    n_rows = write(estimator, how, rows, out, block_size)
+    _tell(write(estimator, how, rows, out, block_size), out)
+
+
+def _tell(n_rows: int, out: Path | None) -> None:
     if out is not None:
         OUT.print(f"wrote {counted(n_rows, 'prediction')} to {out}", soft_wrap=True)
 
@@ -115,7 +128,7 @@ def _write_rows(
     estimator: Any, how: str, rows: Iterable[Row], out: Path | None, block_size: int
 ) -> int:
     """Predict rows as they come, and write or print them; returns their number."""
-    from skdice.datasets.files import replacing
+    from skdice.datasets.files import json_pieces, replacing
 
     done = 0
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
@@ -126,12 +139,19 @@ def _write_rows(
             answers = dict(zip([name for _, name in rows], found, strict=True))
             file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
             return len(rows)
-        for line in _lines_of(estimator, how, rows, block_size):
-            file.write(f"{line}\n")
+
+        def counted_lines() -> Iterator[str]:
+            nonlocal done
+            for line in _lines_of(estimator, how, rows, block_size):
+                yield line
+                done += 1
+            if not done:
+                raise ValueError("the input is empty: give at least one example")
+
+        # Only JSON can be an array.
+        for piece in json_pieces(counted_lines(), out if how in ("jsonl", "spans") else None):
+            file.write(piece)
             file.flush()
-            done += 1
-        if not done:
-            raise ValueError("the input is empty: give at least one example")
     return done
 
 
@@ -164,7 +184,7 @@ def _write_entities(
         write_annotations(out, texts, entities, how, metadata, predicted=True)
         return done
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
-        for piece in pieces_of(predicted(), how):
+        for piece in pieces_of(predicted(), how, out):
             file.write(piece)
             file.flush()
     return done

@@ -16,7 +16,7 @@ from skdice.cli._tables import write_table
 
 def suspects(
     file: Annotated[Path, Argument(help="Labelled file.")],
-    out: Annotated[Path, Option(help="Table to write: .csv or .jsonl.")],
+    out: Annotated[Path, Option(help="Table to write: .csv, .jsonl or .json.")],
     page: Annotated[
         Path | None, Option("--report", help="HTML page to write, with the texts highlighted.")
     ] = None,

@@ -9,15 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
-from skdice._modules import TASK_NAMES
-from skdice.datasets.annotations import find_format, read_annotations
+from skdice._names import TASK_NAMES
+from skdice.datasets.annotations import annotated, find, is_saved, read_annotations
 from skdice.datasets.files import suffix_of
 from skdice.datasets.options import OF_LABELS, check_options
 from skdice.datasets.source import Source, warn_of_skipped
-from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.datasets.tables import read_table
+from skdice.datasets.squad import mrc_ner, read_mrc_ner, read_squad, squad
+from skdice.datasets.tables import labelled_texts, read_table
 from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
-from skdice.datasets.tokens import token_fields
 
 # The kinds of data sets; each is the name of a task of `skdice.tasks`.
 KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
@@ -110,51 +109,72 @@ def read_dataset(
     ('classification', ['spam', 'ham'])
     """
     check_choice("task", task, ("auto", *KINDS))
-    source = Source(Path(path), encoding)
-    if task == "auto":
-        task = find_task(path, encoding, options)
-    data: Dataset = _READERS[task](source, encoding=encoding, **options)
+    source = source_of(path, encoding, options)
+    return read_source(source, task_of(source, options) if task == "auto" else task, options)
+
+
+def source_of(path: str | Path, encoding: str, options: Mapping[str, Any]) -> Source:
+    """A file that is opened once, to be looked at by `task_of` and read by `read_source`."""
+    of_cells = {n: options[n] for n in ("separator", "quoting", "header") if n in options}
+    source = Source(Path(path), encoding, **of_cells)
+    for name in ("text_columns", "label_column", "label_columns"):
+        wanted = options.get(name)
+        source.name_columns([wanted] if isinstance(wanted, (str, int)) else wanted or ())
+    return source
+
+
+def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
+    """Read the examples of a task."""
+    if is_saved(source.path):
+        remedy = "load it by datasets.load_from_disk, and give one split to from_hf"
+        raise ValueError(f"{str(source.path)!r} is a data set of Hugging Face: {remedy}")
+    data: Dataset = _READERS[task](source, **options)
     return data
 
 
 def _entities(source: Source, **options: Any) -> Dataset:
     check_options(read_annotations, options)
-    texts, entities, _ = read_annotations(source.path, **options)
+    for name in ("text_column", "with_entities", "layer", "feature"):
+        if name in options:
+            setattr(source, name, options.pop(name))
+    texts, entities, _ = annotated(source, **options)
     return Dataset(texts, entities, "entities", source.path)
 
 
 def _questions(source: Source, **options: Any) -> Dataset:
-    if not source.is_json:
+    if not source.is_json and not source.holds_structures:
         what = "is not a SQuAD file: questions are read from JSON"
         raise ValueError(f"{str(source.path)!r} {what}")
     check_options(read_squad, options)
-    pairs, answers, ids = read_squad(source.path, return_ids=True, **options)
+    pairs, answers, ids = squad(source, **{**options, "return_ids": True})
     return Dataset(pairs, answers, "qa", source.path, ids)
 
 
 def _texts(source: Source, **options: Any) -> Dataset:
     check_options(read_table, options)
+    of_cells = ("separator", "header", "quoting")
+    how = {name: value for name, value in options.items() if name not in of_cells}
     try:
-        X, y, columns = read_table(source.path, return_columns=True, **options)
+        X, y, columns = labelled_texts(source, **how)
     except ValueError as error:
-        if suffix_of(source.path) == ".conll" or has_even_lines(source.lines):
+        if suffix_of(source.path) == ".conll" or has_even_lines(source.head):
             remedy = "for tagged sentences, give task='tagging'"
             raise ValueError(f"{error}; or, {remedy}") from error
         raise
     return Dataset(X, y, "classification", source.path, columns=columns)
 
 
-def _sentences(source: Source, encoding: str, **options: Any) -> Dataset:
+def _sentences(source: Source, **options: Any) -> Dataset:
     X, y, columns = read_tagged(source, **options)
     warn_of_skipped(source, len(X))
     return Dataset(X, y, "tagging", source.path, columns=columns)
 
 
-def _sentences_with_queries(source: Source, encoding: str, **options: Any) -> Dataset:
+def _sentences_with_queries(source: Source, **options: Any) -> Dataset:
     if suffix_of(source.path) == ".json":
         options.pop("with_tags", None)
         check_options(read_mrc_ner, options)
-        sentences, spans, queries = read_mrc_ner(source.path, encoding=encoding)
+        sentences, spans, queries = mrc_ner(source)
         return Dataset(sentences, spans, "mrc-ner", source.path, queries=queries)
     X, y, columns = read_tagged(source, nested=True, **options)
     warn_of_skipped(source, len(X))
@@ -168,30 +188,22 @@ _READERS: dict[str, Any] = {
     "mrc-ner": _sentences_with_queries,
     "entities": _entities,
 }
+_TASKS = {
+    "entities": "entities",
+    "labels": "classification",
+    "tags": "tagging",
+    "questions": "qa",
+    "queries": "mrc-ner",
+}
 
 
-def find_task(
-    path: str | Path, encoding: str = "utf-8", options: Mapping[str, Any] = MappingProxyType({})
-) -> str:
-    """The task that ``task="auto"`` finds for a file; of two, that which has the `options`."""
-    of_cells = {name: options[name] for name in ("separator", "quoting") if name in options}
-    task = _task_of(Source(Path(path), encoding, **of_cells))
-    return "classification" if task == "entities" and OF_LABELS & set(options) else task
-
-
-def _task_of(source: Source) -> str:
-    if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy"):
-        return "entities"  # without a look at what may be damaged
-    form = find_format(source, with_tags=False)
-    if form is not None and not source.is_json:
+def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The task of a file that is read by ``task="auto"``, with some `options`."""
+    if is_saved(source.path) or "format" in options:
         return "entities"
-    if form is None and source.is_json:
-        _, first = next(iter(source.values), ("", None))
-        record = first if isinstance(first, dict) else {}
-        if {"query", "entity_label"} <= set(record):
-            return "mrc-ner"
-        if {"question", "context"} <= set(record) or isinstance(record.get("data"), list):
-            return "qa"
-    if form is not None:  # of JSON, where single texts may have tokens as metadata
-        return "tagging" if all(token_fields(value) for _, value in source.values) else "entities"
+    found = find(source, "labels" if OF_LABELS & set(options) else "")
+    if found.holds == "entities" and OF_LABELS & set(options):
+        return "classification"
+    if found.holds or source.is_json:
+        return _TASKS.get(found.holds, "classification")
     return "tagging" if holds_tags(source) else "classification"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
-from skdice.datasets.files import fault, first_line, read_lines, write_text
+from skdice.datasets.files import fault, iter_split, write_text
+from skdice.datasets.source import Source
 from skdice.metrics.schemes import faults
 
 DOCUMENT = "-DOCSTART-"
@@ -20,8 +22,12 @@ _RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U's ids of what is no word
 # The chunks of CoNLL-2000 and 2003, which stand beside entities.
 _CHUNK = re.compile("(N|V|P|ADV|ADJ|CONJ|UC)P|[NPV]C|SBAR|PRT|INTJ|LST")
 # Names of columns, where a first line has them.
-TOKEN_NAMES = ("word", "token", "form")
-TAG_NAMES = ("tag", "label", "ner", "ner_tag", "iob", "pos", "upos")
+TOKEN_NAMES = ("word", "token", "form", "words", "tokens")
+TAG_NAMES = (
+    *("tag", "label", "ner", "ner_tag", "iob", "pos", "upos"),
+    *("labels", "tags", "ner_tags"),
+)
+SAMPLE = 5_000  # lines, from which the columns are told
 
 
 class Line(NamedTuple):
@@ -30,70 +36,27 @@ class Line(NamedTuple):
     number: int
     text: str
     cells: list[str]
-    sentence: int = 0  # how many blank lines stand before it
+    sentence: int = 0  # how many ends of sentences stand before it
 
 
-def _split(lines: list[str], separator: str | None) -> list[Line]:
-    """The lines that hold something, each with its columns."""
-    rows, sentence = [], 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            sentence += 1
-        elif not line.startswith(DOCUMENT):
-            # A token may hold one of the rarer spaces.
-            cells = line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
-            rows.append(Line(number, line, cells, sentence))
-    return rows
+class Layout(NamedTuple):
+    """What stands in which column."""
 
-
-def _in_sentences(rows: list[Line]) -> list[list[Line]]:
-    return [list(sentence) for _, sentence in groupby(rows, key=lambda row: row.sentence)]
-
-
-def _usual_width(rows: list[Line]) -> int:
-    return Counter(len(row.cells) for row in rows).most_common(1)[0][0]
-
-
-def _check_widths(path: str | Path, rows: list[Line], width: int, where: str) -> None:
-    for number, line, cells, _ in rows:
-        if len(cells) != width:
-            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in {where}"
-            raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
-
-
-def _without_comments(rows: list[Line]) -> list[Line]:
-    plain = [row for row in rows if not row.text.startswith("#")]
-    if len(plain) in (0, len(rows)):  # if all look like comments, they are tokens
-        return rows
-    width = _usual_width(plain)
-    tags = {row.cells[-1] for row in plain if len(row.cells) == width}
-
-    def is_comment(row: Line, at_start: bool) -> bool:
-        after, tag = row.text.lstrip("#")[:1], row.cells[-1]
-        if not row.text.startswith("#"):
-            return False
-        if row.text.startswith(("#begin document", "#end document")):
-            return True
-        if len(row.cells) != width:
-            return at_start or after in (" ", "\t")
-        # Such as MultiCoNER's "# id 1 domain=train", and GermEval's source after a tab.
-        is_source = after == "\t" and ("://" in tag or " " in tag.strip())
-        return at_start and tag not in tags and (after == " " or is_source)
-
-    if not is_comment(rows[0], True):  # lines as wide as a token's are tokens
-        tags |= {row.cells[-1] for row in rows if len(row.cells) == width}
-    kept: list[Line] = []
-    for row in rows:
-        if not is_comment(row, not kept or kept[-1].sentence != row.sentence):
-            kept.append(row)
-    return kept
+    width: int
+    token: int
+    tag: int
+    has_header: bool = False
+    ids: int | None = None  # the column of CoNLL-U's ids
+    has_tags: bool = False  # whether tags such as O and B-PER show what is a token's line
+    in_brackets: bool = False
+    is_wider: bool = False  # whether lines may have more columns
 
 
 @checked
 def read_conll(
     path: str | Path,
     *,
-    token_column: int | str | None = None,  # a name is refused below, with the file's
+    token_column: int | str | None = None,
     tag_column: int | str | None = None,
     separator: str | None = None,
     comment: str | None = "auto",
@@ -104,26 +67,24 @@ def read_conll(
 ) -> Any:
     r"""Read tagged sentences from CoNLL columns.
 
-    Blank lines, with or without white space in them, end a sentence; ``-DOCSTART-`` lines are
-    skipped.
+    Blank lines, with or without white space in them, end a sentence; so do ``-DOCSTART-`` lines,
+    which are skipped.
 
     Parameters
     ----------
     path : str or Path
-    token_column, tag_column : int or None, default=None
-        Columns of the token and of its tag; negative ones count from the right. None looks at the
-        rows. The tag is in the last column; in the first, if only that one holds tags such as
-        ``O`` and ``B-PER``; or in the first of several whose tags name the same types, such as
-        nested ones. The token is in the first column that holds no counters, ids or tags. In
-        CoNLL-2012 the two are 3 and 10.
+    token_column, tag_column : int, str or None, default=None
+        Columns of the token and of its tag, by index or by name in a header; negative ones count
+        from the right. None takes for the tag the column that holds tags such as ``O`` and
+        ``B-PER``, the first of several whose tags name the same types, such as nested ones, or the
+        only column beside the tokens. The token is in the first column that holds no counters,
+        ids or tags. In CoNLL-2012 the two are 3 and 10.
     separator : str or None, default=None
-        Between columns; None is a tab if the first token line has one, and white space otherwise.
+        Between columns; None is a tab if most lines have one, and white space otherwise.
     comment : str or None, default="auto"
-        Lines that start with it are comments. ``"auto"`` tells them from tokens: a line that starts
-        with ``#`` is a comment before the first token of a sentence, or if white space follows, if
-        it has another number of columns than a token line. In a file that begins with a comment, a
-        line with as many columns is one too, if a space follows and no other line has its tag.
-        None is for a file without comments.
+        Lines that start with it are comments. With ``"auto"``, a line that starts with ``#`` is
+        one if it has another number of columns than a token's line, or no tag where all others
+        have ``O`` or ``B-PER``. None is for a file without comments.
     scheme : str or None, default=None
         Check that the tags are well formed in this scheme (see `skdice.metrics.schemes`).
     encoding : str, default="utf-8"
@@ -146,8 +107,9 @@ def read_conll(
         If there is no such file.
     ValueError
         If the file is empty, is not in `encoding`, has a line with other columns than most (such
-        as one cut short), has no column of tokens, or has ill-formed tags; the message names the
-        line or the column.
+        as one cut short), has no column of tokens or several that may be the tag's, or has
+        ill-formed tags; the message names the line or the columns. A first line whose tag is no
+        tag, where all others are, names the columns.
 
     Examples
     --------
@@ -159,101 +121,251 @@ def read_conll(
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
-    lines = read_lines(path, encoding)
-    if token_column is None and tag_column is None and is_conllu(lines):
+    found = conll(Source(Path(path), encoding), token_column, tag_column, separator, comment,
+                  scheme, with_tags)  # fmt: skip
+    return found if return_columns else found[:2]
+
+
+def conll(
+    source: Source,
+    token_column: int | str | None = None,
+    tag_column: int | str | None = None,
+    separator: str | None = None,
+    comment: str | None = "auto",
+    scheme: str | None = None,
+    with_tags: bool = True,
+) -> tuple[list[list[str]], list[list[str]], dict[str, Any]]:
+    """Tokens, tags and their columns; see `read_conll`."""
+    path, text = source.path, source.text
+    if comment == "":
+        raise ValueError("comment='' would make every line a comment: give None for none")
+    head = list(islice(iter_split(text), SAMPLE))
+    if token_column is None and tag_column is None and is_conllu(head):
         remedy = "read it with read_conllu, or give token_column and tag_column"
         raise ValueError(f"{str(path)!r} has the ten columns of CoNLL-U: {remedy}")
     if separator is None:
-        filled = [s for s in lines if s.strip() and not s.startswith(DOCUMENT)]
+        filled = [s for s in head if s.strip() and not s.startswith(DOCUMENT)]
         plain = ([s for s in filled if not s.startswith("#")] or filled)[:100]
         separator = "\t" if 2 * sum("\t" in s for s in plain) > len(plain) else None
-    rows = _split(lines, separator)
+    rows = list(_rows(head, separator))
+    plain_rows = [row for row in rows if not row.text.startswith(comment)] if comment else rows
     if comment == "auto":
-        rows = _without_comments(rows)
-    elif comment == "":
-        raise ValueError("comment='' would make every line a comment: give None for none")
-    elif comment is not None:
-        rows = [row for row in rows if not row.text.startswith(comment)]
-    wide = all(len(row.cells) > 11 for row in rows)
-    if tag_column is None and wide and first_line(lines).startswith("#begin document"):
-        # CoNLL-2012: after the entities' column, each verb of a sentence has one.
-        token_column, tag_column = 3 if token_column is None else token_column, 10
-        rows = [row._replace(cells=row.cells[:11]) for row in rows]
-    if names := _columns_named(lines):  # CoNLL-U Plus
-        rows = [row for row in rows if not ("ID" in names and _is_range(row, names.index("ID")))]
-        token_column = names.index("FORM") if token_column is None else token_column
-    rows, token, tag = columns_of(path, rows, token_column, tag_column, with_tags)
-    for row in rows:
-        for what, column in [("token", token), ("tag", tag)][: 2 if with_tags else 1]:
-            if not row.cells[column].strip():
-                problem = f"no {what} in {row.text[:60]!r}: mend the line, or give {what}_column"
-                raise fault(path, row.number, problem)
-    in_brackets = all(_BRACKETS.fullmatch(row.cells[tag]) for row in rows)
-    X, y = [], []
-    for sentence in _in_sentences(rows):
-        tokens = [row.cells[token].strip() for row in sentence]
-        tags = [row.cells[tag].strip() for row in sentence]
-        if in_brackets:
-            tags = _from_brackets(tags)
-        for at, problem in [] if scheme is None else faults(tags, scheme):
-            problem = f"{problem} in scheme {scheme!r}: mend the file, or read it with scheme=None"
-            raise fault(path, sentence[at].number, problem)
-        X.append(tokens)
-        y.append(tags)
-    return (X, y, {"token": token, "tag": tag}) if return_columns else (X, y)
+        plain_rows = [row for row in rows if not row.text.startswith("#")] or rows
+    begins = next((row.text for row in rows), "")
+    if (
+        tag_column is None
+        and begins.startswith("#begin document")
+        and plain_rows
+        and all(len(row.cells) > 11 for row in plain_rows)
+    ):  # CoNLL-2012, where after the entities' column each verb of a sentence has one
+        in_brackets = all(_BRACKETS.fullmatch(row.cells[10]) for row in plain_rows)
+        token = 3 if token_column is None else int(token_column)
+        found = Layout(11, token, 10, in_brackets=in_brackets, is_wider=True)
+    else:
+        names = begins.partition("global.columns =")[2].split()  # CoNLL-U Plus
+        if "FORM" in names and token_column is None:
+            token_column = names.index("FORM")
+        found = columns_of(path, plain_rows, token_column, tag_column, with_tags, names)
+    X, y = _sentences(path, text, found, separator, comment, with_tags, scheme)
+    if not X:
+        raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
+    return X, y, {"token": found.token, "tag": found.tag}
 
 
-def _columns_named(lines: list[str]) -> list[str]:
-    """The names of columns in the first line of CoNLL-U Plus, if it names the words."""
-    names = first_line(lines).partition("global.columns =")[2].split()
-    return names if "FORM" in names else []
+def _split(line: str, separator: str | None) -> list[str]:
+    # A token may hold one of the rarer spaces.
+    return line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
 
 
-def _is_range(row: Line, at: int) -> bool:
-    return at < len(row.cells) and bool(_RANGE.fullmatch(row.cells[at]))
+def _rows(lines: Iterable[str], separator: str | None) -> Iterator[Line]:
+    """The lines that hold something, each with its columns."""
+    sentence = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith(DOCUMENT):
+            sentence += 1
+        else:
+            yield Line(number, line, _split(line, separator), sentence)
+
+
+def _sentences(
+    path: str | Path,
+    text: str,
+    layout: Layout,
+    separator: str | None,
+    comment: str | None,
+    with_tags: bool,
+    scheme: str | None,
+) -> tuple[list[list[str]], list[list[str]]]:
+    """The tokens and tags of all sentences, in one pass."""
+    X: list[list[str]] = []
+    y: list[list[str]] = []
+    width, token_at, tag_at = layout.width, layout.token, layout.tag
+    known: dict[str, str] = {}  # equal words are one string
+    tokens: list[str] = []
+    tags: list[str] = []
+    first, waits_for_header = 0, layout.has_header
+
+    def end() -> None:
+        if tokens:
+            X.append(tokens)
+            y.append(_from_brackets(tags) if layout.in_brackets else tags)
+            for at, problem in [] if scheme is None else faults(y[-1], scheme):
+                remedy = "mend the file, or read it with scheme=None"
+                problem = f"{problem} in scheme {scheme!r}: {remedy}"
+                raise fault(path, first + at, problem)
+
+    for number, line in enumerate(iter_split(text), 1):
+        if not line or line.isspace() or line.startswith(DOCUMENT):
+            if tokens:
+                end()
+                tokens, tags = [], []
+            continue
+        if comment is not None and comment != "auto" and line.startswith(comment):
+            continue
+        cells = line.split(separator) if separator else _split(line, None)
+        if line[0] == "#" and comment == "auto" and _is_comment(path, number, line, cells, layout,
+                                                               not tokens, separator):  # fmt: skip
+            continue
+        if len(cells) != width and not (layout.is_wider and len(cells) > width):
+            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
+            raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
+        if waits_for_header:
+            waits_for_header = False
+            continue
+        if layout.ids is not None and _RANGE.fullmatch(cells[layout.ids]):
+            continue
+        token, tag = cells[token_at].strip(), cells[tag_at].strip()
+        if not token or (with_tags and not tag):
+            what = "tag" if token else "token"
+            problem = f"no {what} in {line[:60]!r}: mend the line, or give {what}_column"
+            raise fault(path, number, problem)
+        if not tokens:
+            first = number
+        tokens.append(known.setdefault(token, token))
+        tags.append(known.setdefault(tag, tag))
+    end()
+    return X, y
+
+
+def _is_comment(
+    path: str | Path,
+    number: int,
+    line: str,
+    cells: list[str],
+    layout: Layout,
+    at_start: bool,
+    separator: str | None,
+) -> bool:
+    """Return True if a line that begins with # is no token's; refuse what may be either."""
+    if line.startswith(("#begin document", "#end document")):
+        return True
+    if len(cells) != layout.width:
+        return at_start or line.lstrip("#")[:1] in ("", " ", "\t")
+    tag = cells[layout.tag].strip()
+    if layout.has_tags:
+        return not TAG.fullmatch(tag)
+    if cells[0] == "#" and at_start and (separator is None or may_be_source(tag)):
+        remedy = "say which by comment='#', or by comment=None"
+        raise fault(path, number, f"{line[:60]!r} may be a comment, or the token '#': {remedy}")
+    return False
+
+
+def may_be_source(tag: str) -> bool:
+    """Return True if what follows # and a tab is perhaps a source, as in GermEval's comments."""
+    return "://" in tag or " " in tag
 
 
 def columns_of(
-    path: str | Path, rows: list[Line], token: Any, tag: Any, with_tags: bool
-) -> tuple[list[Line], int, int]:
-    """The rows but those that hold names or no word, and the columns of tokens and tags."""
+    path: str | Path,
+    rows: list[Line],
+    token: Any,
+    tag: Any,
+    with_tags: bool,
+    names: list[str] | None = None,
+) -> Layout:
+    """The columns of tokens and tags, of the first lines of a file."""
     if not rows:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
-    width = _usual_width(rows)
+    width = Counter(len(row.cells) for row in rows).most_common(1)[0][0]
     if width < 2:
         problem = "one column only, but a token and its tag are needed"
         raise fault(path, rows[0].number, f"{problem}: check the file and the parameter separator")
-    for what, column in (("token_column", token), ("tag_column", tag)):
-        if column is not None and not KINDS["int"][1](column):
-            raise TypeError(f"{what}={column!r} must be a number: {str(path)!r} names no columns")
-        if column is not None and not -width <= column < width:
-            raise ValueError(f"{what}={column} is beyond the {width} columns of {str(path)!r}")
-    _check_widths(path, rows, width, "most lines")
-    names = {cell.strip().lower() for cell in rows[0].cells}
-    if len(rows) > 1 and names & set(TOKEN_NAMES) and names & set(TAG_NAMES):
-        rows = rows[1:]
-    looked_at = _in_sentences(rows)[:1000]
-    columns = [[[row.cells[j] for row in s] for s in looked_at] for j in range(width)]
+    fitting = [row for row in rows if len(row.cells) == width]
+    has_header = rows[0].number == 1 and rows[0] is fitting[0] and is_header(fitting)
+    header = [cell.strip() for cell in rows[0].cells] if has_header else (names or [])
+    token, tag = (
+        _index(path, what, column, header, width)
+        for what, column in (("token_column", token), ("tag_column", tag))
+    )
+    fitting = fitting[has_header:]
+    if not fitting:
+        raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
+    sentences = [list(some) for _, some in groupby(fitting, key=lambda row: row.sentence)]
+    ids = names.index("ID") if names and "ID" in names else None
+    numbers = [[row.cells[0] for row in some] for some in sentences]
+    if ids is None and width > 2 and (
+        all(map(_are_ids, numbers)) or _kind(numbers) == "counters"
+    ):  # fmt: skip
+        ids = 0
+    if ids is not None:
+        sentences = [[r for r in some if not _RANGE.fullmatch(r.cells[ids])] for some in sentences]
+    columns = [[[row.cells[j] for row in s] for s in sentences] for j in range(width)]
     flat = [[cell for cells in column for cell in cells] for column in columns]
-    kinds = [_kind(column) for column in columns]
-    if width > 2 and all(map(_are_ids, columns[0])):  # also of sentences of one word
-        kinds[0] = "counters"
-    if width > 2 and kinds[0] == "counters":
-        rows = [row for row in rows if not _RANGE.fullmatch(row.cells[0])]
-    at = _find_tags(flat) if tag is None else tag % width
-    if token is None and width == 2:
+    kinds = ["counters" if j == ids else _kind(column) for j, column in enumerate(columns)]
+    shown_ = [f"column {j} ({', '.join(flat[j][:3])})" for j in range(width)]
+    at = tag if tag is not None else _find_tags(flat)
+    if at is None and width == 2:
+        at = int(token != 1)
+    if token is None and at is not None and width == 2:
         kinds[1 - at] = _kind_beside(kinds[1 - at], flat[1 - at], flat[at])
-    shown = [f"column {j} ({', '.join(flat[j][:3])})" for j in range(width)]
     if token is None:
         fit = [j for j in range(width) if j != at and not kinds[j]]
         if not fit:
             j = int(at == 0)
             problem = f"{kinds[j]}, not tokens: give token_column and tag_column"
-            raise fault(path, shown[j], problem)
+            raise fault(path, shown_[j], problem)
         token = fit[0]
+    if at is None:
+        left = [j for j in range(width) if j != token and kinds[j] != "counters"]
+        if len(left) != 1 and with_tags:
+            which = ", ".join(header[j] if header else shown_[j] for j in left)
+            problem = f"which column holds the tags? None has tags such as O and B-PER: {which}"
+            raise fault(path, rows[0].number, f"{problem}: give tag_column")
+        at = left[0] if left else width - 1
     if tag is None and with_tags and (kinds[at] == "counters" or set(flat[at]) <= {"_", "-"}):
-        raise fault(path, shown[at], "no tags: give tag_column")
-    return rows, token % width, at
+        raise fault(path, shown_[at], "no tags: give tag_column")
+    brackets = all(_BRACKETS.fullmatch(cell) for cell in flat[at])
+    return Layout(width, token, at, has_header, ids, _are_tags(flat[at]), brackets)
+
+
+def _index(path: str | Path, what: str, column: Any, header: list[str], width: int) -> int | None:
+    if column is None:
+        return None
+    if isinstance(column, str) and column in header:
+        return header.index(column)
+    if not KINDS["int"][1](column):
+        has = f"has the header {header}" if header else "names no columns"
+        raise TypeError(f"{what}={column!r} must be a number: {str(path)!r} {has}")
+    if not -width <= column < width:
+        raise ValueError(f"{what}={column} is beyond the {width} columns of {str(path)!r}")
+    return int(column) % width
+
+
+def is_header(rows: list[Line]) -> bool:
+    """Tell if the first of the rows names the columns.
+
+    It does by its names, or if it has no tag where all others have ``O`` or ``B-PER``.
+    """
+    first, below = rows[0].cells, rows[1:]
+    if first[0].startswith("#"):  # a token, or a comment
+        return False
+    names = {cell.strip().lower() for cell in first}
+    if below and names & set(TOKEN_NAMES) and names & set(TAG_NAMES):
+        return True
+    return any(
+        not TAG.fullmatch(cell.strip()) and has_entities([row.cells[j] for row in below], least=1.0)
+        for j, cell in enumerate(first)
+    )
 
 
 def _are_ids(cells: list[str]) -> bool:
@@ -290,31 +402,36 @@ def _kind_beside(kind: str, cells: list[str], tags: list[str]) -> str:
     return kind if kind == "tags" else "fewer values than the tags" * more_tags
 
 
-def _are_tags(cells: list[str]) -> bool:
-    return sum(bool(TAG.fullmatch(cell.strip())) for cell in cells) >= 0.9 * len(cells)
+def _are_tags(cells: list[str], least: float = 0.9) -> bool:
+    return sum(bool(TAG.fullmatch(cell.strip())) for cell in cells) >= least * len(cells) > 0
 
 
-def has_entities(cells: list[str]) -> bool:
+def has_entities(cells: list[str], least: float = 0.9) -> bool:
     """Return True if cells are tags, and not all of them O."""
-    return _are_tags(cells) and bool(_types(cells))
+    return _are_tags(cells, least) and bool(_types(cells))
 
 
 def _types(cells: list[str]) -> set[str]:
     return {cell.strip()[2:] for cell in cells if TAG.fullmatch(cell.strip()) and cell != "O"}
 
 
-def _find_tags(columns: list[list[str]]) -> int:
-    """The last column, the first that holds nothing but tags, or the first of nested tags."""
-    last = len(columns) - 1
-    with_tags = [j for j, cells in enumerate(columns) if _are_tags(cells)]
-    if last not in with_tags:
-        return 0 if with_tags == [0] and has_entities(columns[0]) else last
-    kinds = {kind[:3] for kind in _types(columns[last])}  # GermEval's LOCderiv is a LOC
-    for j in with_tags:
-        others = {kind[:3] for kind in _types(columns[j]) if not _CHUNK.fullmatch(kind)}
-        if 0 < j < last and others and (not kinds or kinds & others):
-            return j
-    return last
+def _find_tags(columns: list[list[str]]) -> int | None:
+    """The column that holds nothing but tags, or the first of nested tags; None if none does."""
+    with_tags = {j: _types(cells) for j, cells in enumerate(columns) if _are_tags(cells)}
+    chunks = {j for j, kinds in with_tags.items() if kinds and all(map(_CHUNK.fullmatch, kinds))}
+    for fewer in (
+        {j for j, kinds in with_tags.items() if kinds and j not in chunks},
+        set(with_tags) - chunks,
+        chunks,
+    ):
+        if not fewer:
+            continue
+        first, last = min(fewer), max(fewer)
+        # GermEval's LOCderiv is a LOC.
+        kinds = {kind[:3] for kind in with_tags[first]}
+        nested = all(kinds & {kind[:3] for kind in with_tags[j]} for j in fewer)
+        return first if nested else last if len(fewer) == 1 else None
+    return None
 
 
 def _from_brackets(cells: list[str]) -> list[str]:
@@ -358,7 +475,8 @@ def read_conllu(
     ----------
     path : str or Path
     tag_column : {"upos", "xpos", "deprel", "lemma", "feats", "misc"} or int, default="upos"
-        By name or index.
+        By name or index. Of ``"misc"``, the tags of named entities are read, such as
+        ``name=B-PER``.
     encoding : str, default="utf-8"
     with_tags : bool, default=True
         False takes whatever stands in the column of the tags, as for a prediction.
@@ -388,15 +506,20 @@ def read_conllu(
     ...     read_conllu(path)
     ([['Ann']], [['PROPN']])
     """
+    found = conllu(Source(Path(path), encoding), tag_column, with_tags)
+    return found if return_columns else found[:2]
+
+
+def conllu(
+    source: Source, tag_column: str | int = "upos", with_tags: bool = True
+) -> tuple[list[list[str]], list[list[str]], dict[str, Any]]:
+    """Word forms, tags and their columns; see `read_conllu`."""
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS)
-    column = CONLLU_COLUMNS.index(tag_column)
-    lines = _split(read_lines(path, encoding), "\t")
-    rows = [row for row in lines if not row.text.startswith("#")]
-    _check_widths(path, rows, len(CONLLU_COLUMNS), "CoNLL-U")
-    sentences = _in_sentences([row for row in rows if row.cells[0].isdigit()])
-    X, y = ([[row.cells[j] for row in s] for s in sentences] for j in (1, column))
+    layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), ids=0)
+    path = source.path
+    X, y = _sentences(path, source.text, layout, "\t", "#", with_tags, None)
     if not X:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
     for what, values, remedy in (
@@ -405,14 +528,34 @@ def read_conllu(
     ):
         if (with_tags or values is X) and all(cell == "_" for row in values for cell in row):
             raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
-    return (X, y, {"token": "form", "tag": tag_column}) if return_columns else (X, y)
+    if tag_column == "misc" and with_tags:
+        y = _tags_of_misc(path, y)
+    return X, y, {"token": "form", "tag": tag_column}
+
+
+def _tags_of_misc(path: str | Path, cells: list[list[str]]) -> list[list[str]]:
+    """The values of the one attribute of MISC that has tags such as O and B-PER for all words."""
+    found = [
+        [dict(part.partition("=")[::2] for part in cell.split("|")) for cell in row]
+        for row in cells
+    ]
+    words = [values for row in found for values in row]
+    names = [
+        name for name in words[0] if all(TAG.fullmatch(values.get(name, "")) for values in words)
+    ]
+    if len(names) != 1:
+        has = f"{names} hold tags" if names else f"none of {sorted({n for v in words for n in v})}"
+        problem = f"{has}, and one attribute such as name=B-PER must, for all words"
+        raise ValueError(f"{str(path)!r}, the column 'misc': {problem}: give another tag_column")
+    return [[values[names[0]] for values in row] for row in found]
 
 
 @checked
 def write_conll(path: str | Path, X: Any, y: Any) -> Path:
     """Write tokens and tags, a tab between them; the file appears when it is complete.
 
-    Empty sentences are left out.
+    Empty sentences are left out. A file whose first line would look like a header begins with a
+    blank line.
 
     Parameters
     ----------
@@ -433,6 +576,8 @@ def write_conll(path: str | Path, X: Any, y: Any) -> Path:
     path, X, y = Path(path), as_row_list("X", X), as_row_list("y", y)
     check_lengths("sentences", X=X, y=y)
     blocks: list[str] = []
+    rows: list[Line] = []
+    hashes: list[tuple[str, str, str]] = []  # tokens that begin so, with their tags
     for i in range(len(X)):
         tokens, tags = as_row_list(f"X[{i}]", X[i]), as_row_list(f"y[{i}]", y[i])
         if len(tokens) != len(tags):
@@ -446,14 +591,27 @@ def write_conll(path: str | Path, X: Any, y: Any) -> Path:
                     "tabs, line breaks and white space around a token"
                 )
         for j, token in enumerate(tokens):
-            # Only the first line of the file may be a comment with two columns.
-            lost = (DOCUMENT,) if j or blocks else (DOCUMENT, "# ", "\ufeff")
-            if token.startswith(lost):
-                raise ValueError(
-                    f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
-                    "so is a document's start, a comment or a byte order mark; change or drop it"
-                )
+            if token.startswith((DOCUMENT, "#begin document", "#end document")) or (
+                token.startswith("\ufeff") and not rows
+            ):
+                raise _unreadable(f"X[{i}][{j}]", token)
+            if token[0] == "#":
+                hashes.append((f"X[{i}][{j}]", token, tags[j]))
+            if len(rows) < SAMPLE:
+                rows.append(Line(1, "", [token, tags[j]]))
         if tokens:
             blocks.append("".join(f"{a}\t{b}\n" for a, b in zip(tokens, tags, strict=True)))
-    write_text(path, "\n".join(blocks))
+    has_tags = _are_tags([row.cells[1] for row in rows])
+    for where, token, tag in hashes:
+        if not TAG.fullmatch(tag) if has_tags else token == "#" and may_be_source(tag):
+            raise _unreadable(where, token)
+    begins = "\n" if rows and is_header(rows) else ""
+    write_text(path, begins + "\n".join(blocks))
     return path
+
+
+def _unreadable(where: str, token: str) -> ValueError:
+    return ValueError(
+        f"{where} is {token!r}, which would not be read again: a line that starts so is a "
+        "document's start, a comment or a byte order mark; change or drop it"
+    )

@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ _BINARY = {
     b"PAR1": "a Parquet file: read it with pandas.read_parquet, and write CSV or JSON lines",
     b"ARROW1": "an Arrow file: read it with pandas.read_feather, and write CSV or JSON lines",
     b"PK\x03\x04": "a ZIP archive or a spreadsheet: unpack it, or save it as CSV",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet or document of Office: save it as CSV",
     b"BZh": "packed by bzip2: unpack it, or pack it with gzip",
     b"\xfd7zXZ": "packed by xz: unpack it, or pack it with gzip",
     b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it, or pack it with gzip",
@@ -47,11 +48,26 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
 
     A file that starts with the byte order mark of UTF-16 is decoded so.
     """
-    text = read_text(path, encoding)
-    if not text.strip():
-        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
     # Not splitlines(): a token may hold one of the rarer line separators.
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return whole_text(path, encoding).split("\n")
+
+
+def whole_text(path: str | Path, encoding: str = "utf-8") -> str:
+    """A text file with line ends of one character, which must hold something."""
+    text = read_text(path, encoding)
+    if not text or text.isspace():
+        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def iter_split(text: str) -> Iterator[str]:
+    """The lines of a text, without a list of them all."""
+    start, size = 0, len(text)
+    while start <= size:
+        end = text.find("\n", start + 1_000_000)
+        end = size if end < 0 else end
+        yield from text[start:end].split("\n")
+        start = end + 1
 
 
 def read_text(path: str | Path, encoding: str = "utf-8") -> str:
@@ -68,6 +84,8 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     for start, what in _BINARY.items():
         if data.startswith(start):
             raise ValueError(f"{str(path)!r} is {what}")
+    if encoding.lower().startswith("u") and "16" not in encoding and not data.startswith(_BOMS):
+        _refuse_utf16(path, data)
     try:
         if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
             encoding = "utf-16" if data.startswith(_BOMS) else "utf-8-sig"
@@ -81,6 +99,46 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
         ) from error
     except (LookupError, ValueError) as error:  # a name that is no codec, or no name
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
+
+
+_BY_PANDAS = {  # the function of pandas by a file's first bytes and its name
+    (b"PAR1", ""): "read_parquet",
+    (b"ARROW1", ""): "read_feather",
+    (b"PK\x03\x04", ".xlsx"): "read_excel",
+    (b"\xd0\xcf\x11\xe0", ".xls"): "read_excel",
+}
+
+
+def _refuse_utf16(path: Path, data: bytes) -> None:
+    """Refuse bytes of which every second one is 0, as in UTF-16 of most languages."""
+    for form, first in (("utf-16-le", 1), ("utf-16-be", 0)):
+        if data[first:400:2].count(0) > len(data[:400]) // 4:
+            problem = f"looks like UTF-16 without its mark: give encoding={form!r}"
+            raise ValueError(f"{str(path)!r} {problem}")
+
+
+def pandas_values(path: Path) -> list[tuple[str, Any]] | None:
+    """The rows of a Parquet file or a spreadsheet, if pandas is there; None of other files."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        data = file.read(8)
+    name = next(
+        (name for (start, suffix), name in _BY_PANDAS.items()
+         if data.startswith(start) and suffix_of(path).endswith(suffix)), None)  # fmt: skip
+    if name is None:
+        return None
+    try:
+        import pandas as pd
+
+        frame = getattr(pd, name)(path)
+    except Exception as error:  # of pandas, or of what it needs for such a file
+        what = next(what for start, what in _BINARY.items() if data.startswith(start))
+        raise ValueError(f"{str(path)!r} is {what} (pandas.{name}: {error})") from error
+    columns = {str(column): frame[column].tolist() for column in frame}
+    return [
+        (f"row {i}", {n: values[i] for n, values in columns.items()}) for i in range(len(frame))
+    ]
 
 
 def is_plain(path: Path) -> bool:
@@ -124,13 +182,6 @@ def is_record(line: str) -> bool:
         return False
 
 
-def _is_value(line: str) -> bool:
-    try:
-        return parse_json(line, "") is not None
-    except ValueError:
-        return False
-
-
 def first_line(lines: list[str]) -> str:
     """The first line that is not blank."""
     return next(line for line in lines if line.strip())
@@ -141,21 +192,49 @@ def is_json(path: Path, lines: list[str]) -> bool:
     return suffix_of(path) in (".jsonl", ".json") or is_record(first_line(lines))
 
 
-def json_values(path: Path, lines: list[str]) -> list[tuple[str, Any]]:
+def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:
     """The values of JSON lines or of an array, or the one value of a file, with their places."""
-    first = first_line(lines)
-    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    if first.lstrip().startswith("[") and not (len(filled) > 1 and _is_value(first)):
-        values = parse_json("\n".join(lines), path)
-        return [(f"record {number}", value) for number, value in enumerate(values, 1)]
-    if suffix_of(path) == ".json" and not is_record(first):
-        return [("line 1", parse_json("\n".join(lines), path))]
-    if first.strip() == "{":  # one object on many lines
-        return [("line 1", parse_json("\n".join(lines), path))]
-    return [(f"line {number}", parse_json(line, path, number)) for number, line in filled]
+    first = next(line for line in iter_split(text) if line.strip())
+    is_alone = "\n" not in text.strip()
+    if first.lstrip().startswith("["):
+        value = _value(first)
+        # A pair [text, {...}] on a line of its own is a record.
+        is_pair = isinstance(value, list) and value and isinstance(value[0], str)
+        in_lines = value is not None and (not is_alone or (is_pair and suffix_of(path) == ".jsonl"))
+        if not in_lines:
+            return [(f"record {i}", each) for i, each in enumerate(parse_json(text, path), 1)]
+    elif (suffix_of(path) == ".json" and not is_record(first)) or first.strip() == "{":
+        return [("line 1", parse_json(text, path))]  # one value, perhaps on many lines
+    return [
+        (f"line {number}", parse_json(line, path, number))
+        for number, line in enumerate(iter_split(text), 1)
+        if line and not line.isspace()
+    ]
+
+
+def _value(line: str) -> Any:
+    """The JSON value of a line; None if there is none."""
+    try:
+        return parse_json(line, "")
+    except ValueError:
+        return None
 
 
 # ---- writing
+
+
+def json_pieces(values: Iterable[str], path: Path | None, *, lines: bool = True) -> Iterator[str]:
+    """The text of a file of JSON values, in pieces that each end with a value.
+
+    A file whose name ends in ``.json`` is an array. Others have a value on each `line`, if that is
+    what they are to have.
+    """
+    lines = lines and not (path is not None and suffix_of(path) == ".json")
+    i = -1
+    for i, value in enumerate(values):
+        yield f"{value}\n" if lines else (",\n" if i else "[\n") + value
+    if not lines:
+        yield "\n]\n" if i >= 0 else "[]\n"
 
 
 def write_text(path: Path, text: str) -> None:
@@ -212,8 +291,8 @@ def temporary_for(
     """
     start = f"{beside(target)}.writing-"
     for left in target.parent.glob(f"{glob.escape(start)}*"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
-            if lock_descriptor(file.fileno(), blocking=False):
+        with contextlib.suppress(OSError), left.open("rb") as other:
+            if lock_descriptor(other.fileno(), blocking=False):
                 left.unlink()
     encoding = None if "b" in mode else "utf-8"
     permissions = 0o666 if before is None else stat.S_IMODE(before.st_mode)

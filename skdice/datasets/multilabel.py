@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,8 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import KINDS, as_row_list, shown
-from skdice._warn import warn
 from skdice.datasets.files import fault
-from skdice.exceptions import SeveralLabelsWarning
 
-# A list that pandas wrote to a cell and reads back as a string.
-WRITTEN_LIST = re.compile(r"\[\s*([\'\"\[\d].*)?\]", re.DOTALL)
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -39,30 +33,26 @@ def label_columns_of(one: Any, several: Any) -> list[tuple[str, Any]]:
     return [("label_columns", column) for column in columns]
 
 
-def lists_of_names(path: Path, cells: Sequence[tuple[str, Any]]) -> list[list[str]] | None:
-    """The names in a column of lists, or of JSON's text of them; None if it holds other values.
+def lists_of_names(path: Path, cells: Sequence[tuple[Any, Any]]) -> list[list[str]] | None:
+    """The names in a column of lists; None if it holds other values.
 
     A cell comes with its place in the file.
     """
-    rows = [_parsed(value) for _, value in cells]
-    first = next((value for row in rows if isinstance(row, list) for value in row), "")
-    if not any(isinstance(row, list) for row in rows) or not isinstance(first, str):
+    if not any(isinstance(value, list) for _, value in cells):
         return None
-    for (place, value), row in zip(cells, rows, strict=True):
-        if not isinstance(row, list) or not all(isinstance(n, str) and n.strip() for n in row):
+    for place, value in cells:
+        names = value if isinstance(value, list) else [None]
+        numbers = value and all(type(name) is int for name in names)
+        if numbers and all(name in (0, 1) for name in names) and len(names) > 1:
+            problem = f"{value!r:.60} holds 0 and 1 for labels without names: write the names of "
+            raise fault(path, place, problem + "those that hold, or a column for each label")
+        if not numbers and not all(isinstance(n, str) and n.strip() for n in names):
             problem = f"{value!r:.60} is no list of names, as the other rows hold: give "
-            raise fault(path, place, problem + '["a", "b"], or [] for a row without labels')
-    return [[name.strip() for name in row] for row in rows]
-
-
-def _parsed(value: Any) -> Any:
-    """A list for the text of a JSON list."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
+            spans = any(isinstance(name, (list, dict)) for name in names)
+            problem += '["a", "b"], or [] for a row without labels'
+            remedy = "; texts with entities are read with task='entities'" if spans else ""
+            raise fault(path, place, problem + remedy)
+    return [[str(name).strip() for name in value] for _, value in cells]
 
 
 def names_of_columns(
@@ -102,32 +92,24 @@ class NamedRows(list[list[str]]):
         return table.reshape(len(self), len(self.columns))
 
 
-def split_cells(path: Path, labels: list[str], separator: str | None) -> list[Any]:
-    """Labels of cells, of which some may hold several; see `read_table`."""
-    if separator is None:
-        separator = _separator_in(labels)
-        if separator is None:
-            return labels
-        first = next(label for label in labels if separator in label)
-        warn(
-            f"{str(path)!r}: labels such as {first!r} are read as several, separated by "
-            f"{separator!r}: say so by label_separator={separator!r}, or by "
-            "label_separator='' if each cell is one label",
-            SeveralLabelsWarning,
-        )
+def split_cells(labels: list[str], separator: str | None) -> list[Any]:
+    """Labels of cells, of which each may hold several, with a separator between them."""
     if not separator:
         return labels
     return [[part for each in label.split(separator) if (part := each.strip())] for label in labels]
 
 
-def _separator_in(labels: list[str]) -> str | None:
-    """Return what separates labels of a few cells that other cells hold alone."""
+def check_separator(path: Path, labels: list[str]) -> None:
+    """Refuse cells that look like several labels, of which other cells hold some alone."""
     whole = set(labels)
     for separator in ",;|#":
-        several = {label for label in whole if separator in label}
+        several = [label for label in labels if separator in label]
         rows = [[part.strip() for part in label.split(separator)] for label in several]
         parts = {part for row in rows for part in row}
-        alone = whole - several
+        alone = whole - set(several)
         if several and all(parts) and parts & alone and len(parts | alone) <= len(whole):
-            return separator
-    return None
+            raise ValueError(
+                f"{str(path)!r}: is {several[0]!r} one label, or several? Other cells hold a part "
+                f"of it alone: give label_separator={separator!r}, or label_separator='' if each "
+                "cell is one label"
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 # Options that only files of one kind have, and the task that reads such files.
@@ -12,9 +12,11 @@ _OF_TABLES = OF_LABELS | {"text_columns", "header", "quoting"}
 _OF_TAGS = {"token_column", "tag_column", "scheme", "comment"}
 
 
-def check_options(reader: Callable[..., Any], options: dict[str, Any]) -> None:
+def check_options(
+    reader: Callable[..., Any], options: dict[str, Any], more: Sequence[str] = ()
+) -> None:
     """Refuse an option that the reader of a file does not have."""
-    for name in sorted(set(options) - set(inspect.signature(reader).parameters)):
+    for name in sorted(set(options) - set(inspect.signature(reader).parameters) - set(more)):
         problem = f"{name}={options[name]!r} is no option of {reader.__name__}, which reads this"
         remedy = "leave it out"
         if name in _OF_TABLES:

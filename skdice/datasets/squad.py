@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import as_row_list, check_lengths, checked, shown
-from skdice.datasets.files import fault, json_values, read_lines, write_text
+from skdice.datasets.files import fault, write_text
+from skdice.datasets.source import Source
 from skdice.text.answers import as_answers
 
 
@@ -68,8 +69,20 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    path = Path(path)
-    every = _articles(path, [value for _, value in json_values(path, read_lines(path, encoding))])
+    source = Source(Path(path), encoding)
+    return squad(source, on_misaligned, articles, return_ids, with_answers)
+
+
+def squad(
+    source: Source,
+    on_misaligned: str = "raise",
+    articles: Sequence[str] | None = None,
+    return_ids: bool = False,
+    with_answers: bool = True,
+) -> Any:
+    """Questions, contexts and answers; see `read_squad`."""
+    path = source.path
+    every = _articles(path, [value for _, value in source.values])
     titles = [article.get("title") for article in every]
     if articles is not None:
         wanted = as_row_list("articles", articles)
@@ -84,7 +97,8 @@ def read_squad(
             continue
         for paragraph in article["paragraphs"]:
             for question in _field(path, paragraph, "qas", list):
-                name = str(_field(path, question, "id", (str, int)))
+                # A question without an id has its number.
+                name = str(question.get("id", len(rows)) if isinstance(question, dict) else "")
                 _field(path, question, "question", str)
                 _field(path, paragraph, "context", str)
                 if name in rows:
@@ -107,7 +121,14 @@ def _articles(path: Path, values: list[Any]) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
-    if all(isinstance(r, dict) and {"question", "context"} <= set(r) for r in records):
+    if all(isinstance(r, dict) and {"context", "qas"} <= set(r) for r in records) and all(
+        isinstance(q, dict) and "answers" in q
+        for r in records
+        if isinstance(r["qas"], list)
+        for q in r["qas"]
+    ):
+        records = [{"title": None, "paragraphs": records}]
+    elif all(isinstance(r, dict) and {"question", "context"} <= set(r) for r in records):
         records = [
             {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
             for i, r in enumerate(records)
@@ -228,10 +249,17 @@ def read_mrc_ner(
     ...     read_mrc_ner(path)
     ([['Ann', 'sings']], [[('PER', 0, 1)]], {'PER': 'find every person'})
     """
-    path = Path(path)
+    return mrc_ner(Source(Path(path), encoding))
+
+
+def mrc_ner(
+    source: Source,
+) -> tuple[list[list[str]], list[list[tuple[str, int, int]]], dict[str, str]]:
+    """Sentences, spans and queries; see `read_mrc_ner`."""
+    path = source.path
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}
-    for place, record in json_values(path, read_lines(path, encoding)):
+    for place, record in source.values:
         text, query, label = (
             _field(path, record, name, str, "BERT-MRC")
             for name in ("context", "query", "entity_label")
@@ -252,6 +280,8 @@ def read_mrc_ner(
                 problem = f"the span {start} to {end} is not one of its {len(tokens)} tokens"
                 raise fault(path, place, problem)
             spans.append((label, start, end + 1))
+    if not sentences:
+        raise ValueError(f"{str(path)!r} holds no sentence with a query: is it a BERT-MRC file?")
     X = [tokens for tokens, _ in sentences.values()]
     return X, [sorted(spans, key=lambda s: s[1:]) for _, spans in sentences.values()], queries
 

@@ -11,32 +11,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, as_row_list, checked, counted, shown
-from skdice._warn import warn
-from skdice.datasets.cells import rows_of, separator_of
-from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
-from skdice.datasets.labelled import are_answers, labelled, obey, texts_of
+from skdice._checks import KINDS, as_row_list, checked, shown
+from skdice.datasets.annotations._labels import are_answers, labelled, obey
+from skdice.datasets.cells import separator_of
+from skdice.datasets.files import fault, first_line, suffix_of
 from skdice.datasets.multilabel import (
-    WRITTEN_LIST,
+    check_separator,
     label_columns_of,
     lists_of_names,
     names_of_columns,
     split_cells,
 )
-from skdice.exceptions import SkippedRowsWarning
-
-Column = int | str
-
-LABEL_NAMES = (
-    *("label", "target", "class", "y", "tag", "labels"),
-    *("gold_label", "is_duplicate", "quality"),  # of SNLI's, Quora's and Microsoft's pairs
+from skdice.datasets.source import (
+    ID_NAMES,
+    LABEL_NAMES,
+    PAIR_NAMES,
+    TEXT_NAMES,
+    Source,
+    parsed,
+    warn_of_skipped,
 )
-TEXT_NAMES = (
-    *("text", "sentence", "sentence1", "sentence2", "question", "question1", "question2"),
-    *("premise", "hypothesis", "title", "review", "content", "message"),
-    *("tweet", "comment", "comment_text", "body", "#1 string", "#2 string"),
-)
-ID_NAMES = ("id", "idx", "index", "guid", "uid", "")  # pandas gives its index no name
+
+# What stands for a label that nobody gave.
+_NO_LABEL = ("-", "nan", "NaN", "NULL", "null", "None", "N/A", "n/a")
 
 
 @checked
@@ -67,30 +64,29 @@ def read_table(
     path : str or Path
     text_columns : int, str or a list of one or two, default=None
         Columns of the text, or of the two texts of a pair, by index or by name in the header.
-        None takes the columns that hold texts, of which there may be two at most. These are not
-        the label's, nor columns with the name ``id``, ``idx``, ``index``, ``guid`` or ``uid`` or
-        none. Beside a longer text, a column of numbers, of single words, or of a few short values
-        holds none either, unless it has the usual name of a text.
+        None takes two columns with the names of a pair (``sentence1`` and ``sentence2``, or the
+        like of ``question``, ``text``, ``premise`` and ``hypothesis``), the one column with the
+        usual name of a text, such as ``text``, ``sentence``, ``tweet`` or ``review``, or the only
+        one beside the label and ``id``, ``idx``, ``index``, ``guid`` or ``uid``.
     label_column : int, str or None, default=None
         By index or by name. None is the one column named ``label``, ``target``, ``class``, ``y``,
         ``tag``, ``labels``, ``gold_label``, ``is_duplicate`` or ``quality``, or the only column
         that `text_columns` leaves. It is never guessed from the values. A column of lists of
-        names, in JSON or as its text (``["toxic", "threat"]``), gives a text several labels.
+        names (``["toxic", "threat"]``) gives a text several labels; lists that all hold one name
+        give it one.
     label_columns : list of int or str or None, default=None
         Columns of 0 and 1, one for each of several labels, by index or by name.
     label_separator : str or None, default=None
-        Between several labels in one cell, as in ``spam, ad``. None looks for ``,``, ``;``, ``|``
-        or ``#`` between labels that other cells hold alone, and warns where it splits there;
-        ``""`` splits nothing.
+        Between several labels in one cell, as in ``spam, ad``. ``""`` splits nothing. None does
+        not either, and is refused where cells hold ``,``, ``;``, ``|`` or ``#`` between labels
+        that other cells hold alone.
     separator : str or None, default=None
         None takes what the first line has: a tab, else a comma, else a semicolon in a ``.csv``
         file.
     header : bool or None, default=None
-        Whether the first line names the columns. None says yes if a column is given by name, the
-        line holds one of the names above for a label, or it holds a usual name of a text, such as
-        ``text``, ``sentence1`` or ``review``, and nothing that comes again below. Other short
-        cells, of which none comes again below, are names as well if one is written ``like_this``,
-        or stands above nothing but numbers, or above labels that come again beside longer texts.
+        Whether the first line names the columns. None says yes if a column is given by name, or
+        the line holds one of the names above for a label or a text, and no if its label comes
+        again below.
     quoting : bool or None, default=None
         Whether ``"`` quotes a field. None says yes for commas and no for tabs, where quotes are
         part of the text (as in MRPC).
@@ -109,9 +105,9 @@ def read_table(
 
     Warns
     -----
-    SkippedRowsWarning, SeveralLabelsWarning
-        If rows are left out or a label was rejected, and if cells are split at a separator as
-        found.
+    SkippedRowsWarning
+        If rows are left out, such as those whose label is ``-``, ``nan`` or ``NULL``, or a label
+        was rejected.
 
     Raises
     ------
@@ -132,33 +128,56 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
-    path, how = Path(path), _Format(separator, header, quoting, encoding)
+    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
+    found = labelled_texts(
+        source,
+        text_columns=text_columns,
+        label_column=label_column,
+        label_columns=label_columns,
+        label_separator=label_separator,
+    )
+    return found if return_columns else found[:2]
+
+
+def labelled_texts(
+    source: Source,
+    *,
+    text_columns: Any = None,
+    label_column: Any = None,
+    label_columns: Any = None,
+    label_separator: str | None = None,
+) -> tuple[list[Any], Any, dict[str, Any]]:
+    """Texts, labels and columns of a file; see `read_table`."""
+    path = source.path
     labels_in = label_columns_of(label_column, label_columns)
-    table, texts, labels = _load(path, how, text_columns, labels_in)
+    texts_in = _wanted(text_columns)
+    source.name_columns([*texts_in, *(column for _, column in labels_in)])
+    table = _of_tool(source, texts_in, labels_in) or _load(source)
+    texts = [table.index(column, "text_columns") for column in texts_in]
+    labels = [table.index(column, name) for name, column in labels_in]
     if table.width < 2:
-        problem = "one column only; a text and a label are needed: check the parameter separator"
-        raise fault(path, table.rows[0][0], problem)
+        problem = f"one column only, {table.shown([0])}; a text and a label are needed"
+        raise fault(path, table.rows[0][0], f"{problem}: check the parameter separator")
     if not labels:
         labels = [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
     if not texts:
-        left = [i for i in table.columns if i not in labels]
-        texts = table.find_texts([i for i in left if not table.is_named(i, LABEL_NAMES)] or left, 2)
-    names: Sequence[Column] = table.names or range(table.width)
-    answers, n_ignored = table.answers if table.answers not in labels else None, 0
-    if answers is not None:
-        table, n_ignored = table.without_ignored(answers)
+        texts = table.find_texts([i for i in table.columns if i not in labels])
+    if table.names is None and source.header is None:
+        table.check_headless(labels)
+    answers = table.answers if table.answers not in labels else None
+    table = table.with_labels(source, labels, answers)
     X = table.texts(texts)
     if label_columns is None:
         y = table.labels(labels[0], label_separator)
     else:
-        y = names_of_columns(path, table.rows, {i: str(names[i]) for i in labels})
+        names = {i: str(table.named(i)) for i in labels}
+        y = names_of_columns(path, table.rows, names)
     if answers is not None:
-        y = obey(path, y, table.values(answers), n_ignored)
-    if not return_columns:
-        return X, y
-    of_labels = [names[i] for i in labels]
+        y = obey(source, y, table.values(answers))
+    warn_of_skipped(source, len(X))
+    of_labels = [table.named(i) for i in labels]
     of_label = of_labels[0] if label_columns is None else of_labels
-    return X, y, {"text": [names[i] for i in texts], "label": of_label}
+    return X, y, {"text": [table.named(i) for i in texts], "label": of_label}
 
 
 @checked
@@ -169,7 +188,6 @@ def read_texts(
     text_columns: int | str | Sequence[int | str] | None = None,
     label_column: int | str | None = None,
     label_columns: Sequence[int | str] | None = None,
-    classes: str | Iterable[Any] = (),
     separator: str | None = None,
     header: bool | None = None,
     quoting: bool | None = None,
@@ -184,14 +202,11 @@ def read_texts(
     n_texts : {1, 2}, default=1
         How many texts a row has: 1, or 2 for pairs.
     text_columns : int, str or a list of one or two, default=None
-        Columns of the texts. None takes all but the label's and those that hold no text, as
-        `read_table` tells them by their names.
+        Columns of the texts. None takes them by their names, as `read_table` does, or `n_texts`
+        that are left beside those of labels and ids.
     label_column : int, str or None, default=None
     label_columns : list of int or str or None, default=None
         Columns that are not text.
-    classes : list, default=()
-        Where there are more than `n_texts` columns, one that holds nothing but these labels is
-        not text.
     separator : str or None, default=None
         None is a tab where the first line has one; a comma or semicolon in a ``.csv`` file, as in
         `read_table`; a comma where the first line has one and a column or ``header=True`` is given.
@@ -221,19 +236,69 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
+    return table_to_predict(
+        Path(path),
+        n_texts=n_texts,
+        text_columns=text_columns,
+        label_column=label_column,
+        label_columns=label_columns,
+        separator=separator,
+        header=header,
+        quoting=quoting,
+        encoding=encoding,
+    ).texts
+
+
+class ToPredict(NamedTuple):
+    """A table to predict: its rows as they are, and their texts."""
+
+    names: list[str] | None
+    rows: list[list[Any]]
+    texts: list[Any]
+    separator: str | None  # None of JSON
+
+
+def table_to_predict(
+    path: Path,
+    *,
+    n_texts: int = 1,
+    text_columns: Any = None,
+    label_column: Any = None,
+    label_columns: Any = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    quoting: bool | None = None,
+    encoding: str = "utf-8",
+) -> ToPredict:
+    """The table that `read_texts` reads the texts of."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
-    how = _Format(separator, header, quoting, encoding)
-    labels_in = label_columns_of(label_column, label_columns)
-    table, texts, labels = _load(Path(path), how, text_columns, labels_in, may_be_lines=True)
+    source = Source(path, encoding, separator=separator, header=header, quoting=quoting)
+    labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
+    is_plain = suffix_of(source.path) != ".csv" and not source.is_json
+    if separator is None and is_plain:
+        asked = texts_in or labels_in or header
+        source.separator = None if asked and "," in first_line(source.head) else "\t"
+    source.with_entities = False
+    source.name_columns([*texts_in, *(column for _, column in labels_in)])
+    table = _of_tool(source, texts_in, labels_in) or _load(source)
+    texts = [table.index(column, "text_columns") for column in texts_in]
+    labels = [table.index(column, name) for name, column in labels_in]
     if not texts:
-        left = [i for i in table.columns if i not in labels and not table.is_named(i, LABEL_NAMES)]
-        if len(left) > n_texts:
-            known = {"", *map(str, classes)}
-            others = [i for i in left if any(str(v).strip() not in known for v in table.values(i))]
-            left = others if len(others) >= n_texts else left
-        texts = table.find_texts(left, n_texts)
-    return table.texts(texts)
+        texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
+    cells = [cells for _, cells in table.rows]
+    separator = None if source.is_json else source.separator or separator_of(path, source.head)
+    return ToPredict(table.names, cells, table.texts(texts), separator)
+
+
+def _wanted(text_columns: Any) -> list[Any]:
+    """The columns of texts that were asked for."""
+    wanted = [] if text_columns is None else [text_columns]
+    if isinstance(text_columns, Iterable) and not isinstance(text_columns, str):
+        wanted = as_row_list("text_columns", text_columns)
+    if len(wanted) > 2:
+        raise ValueError(f"text_columns={shown(text_columns)} names more than two columns")
+    return wanted
 
 
 @dataclass(frozen=True)
@@ -242,8 +307,8 @@ class _Table:
 
     path: Path
     names: list[str] | None
-    rows: list[tuple[str, list[Any]]]  # "line 2" and its cells
-    of_tool: list[str] | None = None  # columns in which an annotation tool wrote labels
+    rows: list[tuple[Any, list[Any]]]  # the place and its cells
+    of_tool: tuple[str, ...] = ()  # columns in which an annotation tool wrote labels
 
     @property
     def width(self) -> int:
@@ -264,15 +329,30 @@ class _Table:
     def values(self, i: int) -> list[Any]:
         return [cells[i] for _, cells in self.rows]
 
-    def without_ignored(self, answers: int) -> tuple[_Table, int]:
-        """The table without rows that a person ignored, and their number."""
-        rows = [(place, cells) for place, cells in self.rows if cells[answers] != "ignore"]
-        if not rows:
-            raise ValueError(f"{str(self.path)!r} holds no row whose answer is not ignore")
-        return replace(self, rows=rows), len(self.rows) - len(rows)
+    def named(self, i: int) -> Any:
+        return i if self.names is None else self.names[i]
 
-    def is_named(self, i: int, names: tuple[str, ...]) -> bool:
+    def is_named(self, i: int, names: Iterable[str]) -> bool:
         return self.names is not None and self.names[i].lower() in names
+
+    def with_labels(self, source: Source, labels: list[int], answers: int | None) -> _Table:
+        """The table without rows that a person ignored, or to which nobody gave a label."""
+        rows, n_before = self.rows, len(self.rows)
+        if answers is not None:
+            rows = [row for row in rows if row[1][answers] != "ignore"]
+            source.skipped["whose answer is ignore"] += n_before - len(rows)
+        if len(labels) == 1:
+            known = {row[1][labels[0]] for row in rows if isinstance(row[1][labels[0]], str)}
+            none = {name for name in _NO_LABEL if name != "-" or "+" not in known}
+            n_before = len(rows)
+            rows = [r for r in rows if not (isinstance(r[1][labels[0]], str)
+                                            and r[1][labels[0]].strip() in none)]  # fmt: skip
+            named = ", ".join(sorted(known & none))
+            source.skipped[f"whose label is {named}"] += n_before - len(rows)
+        if not rows:
+            left_out = source.left_out()
+            raise ValueError(f"{str(self.path)!r} holds no labelled row; left out: {left_out}")
+        return replace(self, rows=rows)
 
     def index(self, column: Any, what: str) -> int:
         if isinstance(column, str) and self.names is not None and column in self.names:
@@ -285,20 +365,22 @@ class _Table:
 
     def find_label(self, columns: list[int], knows_texts: bool) -> int:
         """The column whose name says so, or the only one beside the texts."""
-        named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
-        if self.of_tool is not None:
+        if self.of_tool:
             named = columns = [self.index(name, "label_column") for name in self.of_tool]
+        else:
+            named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
         if len(named) == 1 or (knows_texts and len(columns) == 1):
             return (named or columns)[0]
-        remedy = "give label_column by index or name, or name the column in a "
-        remedy += f"header: {', '.join(LABEL_NAMES)}"
+        remedy = "give label_column by index or name"
+        if self.names is None:
+            remedy += ", or header=True if the first line names the columns"
         flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
         if len(flags) > 1 and self.names is not None:
             remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
             remedy += "for one, label_column"
+        has = self.shown(columns)
         raise ValueError(
-            f"which column of {str(self.path)!r} holds the label? It has {self.shown(columns)}: "
-            + remedy
+            f"which column of {str(self.path)!r} holds the label? It has {has}: {remedy}"
         )
 
     def shown(self, columns: list[int]) -> list[str]:
@@ -306,171 +388,139 @@ class _Table:
         names = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
         return [names[i] for i in columns]
 
-    def find_texts(self, columns: list[int], n_texts: int) -> list[int]:
-        """Those of the columns that hold texts, if they are not too many."""
-        if self.of_tool is not None:
-            columns = [i for i in columns if self.names and self.names[i] not in self.of_tool]
-            columns = [i for i in columns if self.is_named(i, ("text",))] or columns
-        strings = {i: [v.strip() for v in self.values(i) if isinstance(v, str)] for i in columns}
-        longest = max(map(_mean_length, strings.values()), default=0.0)
-        named = [i for i in columns if self.is_named(i, TEXT_NAMES)]
-        columns = [i for i in columns if i in named or _are_texts(strings[i], longest)] or columns
-        if not 1 <= len(columns) <= n_texts:
-            wanted = "1" if n_texts == 1 else "1 or 2"
+    def find_texts(self, columns: list[int], n_texts: int | None = None) -> list[int]:
+        """The columns whose names are those of texts, or all that are left, if few enough."""
+        if self.of_tool:
+            return [0]
+        for pair in PAIR_NAMES if n_texts != 1 else ():
+            named = [i for name in pair for i in columns if self.is_named(i, (name,))]
+            if len(named) == 2:
+                return named
+        left = [i for i in columns if not self.is_named(i, LABEL_NAMES)]
+        named = [i for i in left if self.is_named(i, TEXT_NAMES)]
+        if len(named) == 1 and n_texts != 2:
+            return named
+        fit = len(left) == 1 or (n_texts == 2 and len(left) == 2)
+        if not fit:
+            wanted = "2" if n_texts == 2 else "1"
+            more = ", and which the label with label_column" if n_texts is None else ""
             raise ValueError(
-                f"{str(self.path)!r} has {len(columns)} columns that may be text "
-                f"{self.shown(columns)}, not {wanted}: say which hold the text with text_columns, "
-                "and which the label with label_column"
+                f"{str(self.path)!r} has {len(left)} columns that may be text "
+                f"{self.shown(left)}, not {wanted}: say which hold the text with text_columns{more}"
             )
-        return columns
+        return left
+
+    def check_headless(self, labels: list[int]) -> None:
+        """Refuse a file of which nothing says whether its first line names the columns.
+
+        A label that comes again is no name.
+        """
+        first = [str(self.rows[0][1][i]).strip() for i in labels]
+        flags = [cell in ("0", "1") for cell in first]
+        if (
+            all(flags)
+            if len(labels) > 1
+            else first[0] in (str(cells[labels[0]]).strip() for _, cells in self.rows[1:])
+        ):
+            return
+        problem = f"does the first line, {shown(self.rows[0][1])}, name the columns? Give "
+        raise fault(self.path, self.rows[0][0], problem + "header=True or header=False")
 
     def texts(self, columns: list[int]) -> list[Any]:
         for i in columns:
             for place, cells in self.rows:
                 if not isinstance(cells[i], str):
                     raise self._refusal(place, i, cells[i], "a string")
+                try:
+                    cells[i].encode()
+                except UnicodeEncodeError as error:
+                    problem = "the text holds half of a surrogate pair: write it anew"
+                    raise fault(self.path, place, problem) from error
         read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
         return [read(cells) for _, cells in self.rows]
 
     def labels(self, i: int, separator: str | None = None) -> list[Any]:
         """The label of each row, or the list of its labels."""
-        cells = [(place, row[i]) for place, row in self.rows]
-        lists = lists_of_names(self.path, cells)
-        if lists is not None and not self.is_named(i, ("tag",)):  # of tokens
-            is_own = self.names is not None and self.names[i] in (self.of_tool or ())
-            one_each = is_own and all(len(row) == 1 for row in lists)
+        cells = [(place, parsed(row[i])) for place, row in self.rows]
+        lists = None if self.is_named(i, ("tag",)) else lists_of_names(self.path, cells)
+        if lists is not None:
+            one_each = all(len(row) == 1 for row in lists)
             return [row[0] for row in lists] if one_each else lists
         labels = []
         for place, value in cells:
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not isinstance(value, str) and not (is_number and abs(value) < math.inf):
-                raise self._refusal(place, i, value, "a string or a number")
-            is_whole = isinstance(value, float) and value.is_integer()  # JSON's 1.0 is 1
-            labels.append(str(int(value) if is_whole else value).strip())
+            if not isinstance(value, (str, int, float)) or not _is_finite(value):
+                raise self._refusal(place, i, value, "a label")
+            labels.append(_name(value))
             if not labels[-1]:
                 raise fault(self.path, place, "the label is empty")
-        if all(map(WRITTEN_LIST.fullmatch, labels)):
-            raise self._refusal(self.rows[0][0], i, labels[0], "one label")
-        return split_cells(self.path, labels, separator)
+            if re.match(r"https?://", labels[-1]):
+                raise self._refusal(place, i, value, "a label")
+        if separator is None:
+            check_separator(self.path, labels)
+        return split_cells(labels, separator)
 
-    def _refusal(self, place: str, i: int, value: Any, wanted: str) -> ValueError:
-        name = i if self.names is None else self.names[i]
+    def _refusal(self, place: Any, i: int, value: Any, wanted: str) -> ValueError:
         what = "missing" if value is None else f"{value!r:.60}"
         remedy = "mend the line, or name other columns with text_columns and label_column"
-        if isinstance(value, list) or wanted == "one label":
-            remedy = 'a list of labels is written as JSON, ["a", "b"]'
-            if isinstance(value, list) and any(isinstance(each, (list, dict)) for each in value):
+        if isinstance(value, (list, dict)):
+            remedy = 'labels are names, or lists of names, ["a", "b"]'
+            if "start" in str(value) or any(isinstance(each, list) for each in value):
                 remedy = "texts with entities are read with task='entities'"
-        return fault(self.path, place, f"{name!r} is {what}, not {wanted}: {remedy}")
+        return fault(self.path, place, f"{self.named(i)!r} is {what}, not {wanted}: {remedy}")
 
 
-def _mean_length(values: list[str]) -> float:
-    return sum(map(len, values)) / max(1, len(values))
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, str) or abs(value) < math.inf
 
 
-def _are_texts(values: list[str], longest: float) -> bool:
-    """Tell if strings are texts, beside a column of a mean length: neither numbers nor labels."""
-    filled = [value for value in values if any(map(str.isalpha, value))]
-    if not filled or 2 * len(filled) < len(values):
-        return False
-    few = 2 * len(set(filled)) <= len(filled)
-    phrases = 2 * sum(" " in value for value in filled) > len(filled)
-    return 2 * _mean_length(filled) >= longest or (phrases and not few)
+def _name(value: Any) -> str:
+    """A label as a string: 1.0 is 1, from JSON as from CSV."""
+    text = str(value).strip()
+    whole = re.fullmatch(r"(-?\d+)\.0+", text)
+    return whole[1] if whole else text
 
 
-class _Format(NamedTuple):
-    """The form of a table; None is what the file looks like."""
-
-    separator: str | None
-    header: bool | None
-    quoting: bool | None
-    encoding: str
-
-
-def _load(
-    path: Path,
-    how: _Format,
-    texts_in: Any,
-    labels_in: list[tuple[str, Any]],
-    may_be_lines: bool = False,
-) -> tuple[_Table, list[int], list[int]]:
-    """The table of a file, and the columns of texts and of labels that were asked for.
-
-    With `may_be_lines`, a line without a tab is one text where nothing asks for columns.
-    """
-    separator, header, quoting, encoding = how
-    lines = read_lines(path, encoding)
-    wanted = [] if texts_in is None else [texts_in]
-    if isinstance(texts_in, Iterable) and not isinstance(texts_in, str):
-        wanted = as_row_list("text_columns", texts_in)
-    if len(wanted) > 2:
-        raise ValueError(f"text_columns={shown(texts_in)} names more than two columns")
-    asked = [*wanted, *(column for _, column in labels_in)]
-    if separator is None and may_be_lines and suffix_of(path) != ".csv":
-        separator = None if (asked or header) and "," in first_line(lines) else "\t"
-    if is_json(path, lines):
-        table = _load_json(path, lines, with_labels=not may_be_lines)
-    else:
-        rows = rows_of(path, lines, separator or separator_of(path, lines), quoting)
-        if header is None:
-            named = any(isinstance(column, str) for column in asked)
-            # The first of plain lines is a text.
-            plain = len(rows[0][1]) == 1 and suffix_of(path) not in (".csv", ".tsv")
-            header = named or (not plain and _names_columns([cells for _, cells in rows]))
-        if header and not rows[1:]:
-            raise ValueError(f"{str(path)!r} holds a header only: give a file with examples")
-        names = [cell.strip() for cell in rows[0][1]] if header else None
-        table = _Table(path, names, rows[1:] if header else rows)
-    texts = [table.index(column, "text_columns") for column in wanted]
-    return table, texts, [table.index(column, name) for name, column in labels_in]
-
-
-def _names_columns(rows: list[list[str]]) -> bool:
-    """Return True if the first row is a header; see `read_table`."""
-    first, *below = [[cell.strip() for cell in row] for row in rows]
-    names = [cell.lower() for cell in first]
-    if not set(names).isdisjoint(LABEL_NAMES):
-        return True
-    # Beside a text that happens to be a usual name stands a label, which other rows have, too.
-    others = [i for i, name in enumerate(names) if name not in (*TEXT_NAMES, *ID_NAMES)]
-    columns = {i: [row[i] for row in below if row[i]] for i in range(len(first))}
-    if any(first[i] in columns[i] for i in others):
-        return False
-    if not set(names).isdisjoint(TEXT_NAMES):
-        return True
-    if not all(re.fullmatch(r"[^\W\d]\S*( \S+)?|#.+|", cell) and len(cell) < 40 for cell in first):
-        return False
-    if not below or len(first) == 1:
-        return False
-    with_texts = any(sum(len(v.split()) for v in c) > 2 * len(c) for c in columns.values())
-    for i, cell in enumerate(first):
-        over_numbers = bool(columns[i]) and all(map(_is_number, columns[i]))
-        over_labels = with_texts and 2 * len(set(columns[i])) <= len(columns[i])
-        if cell and (over_numbers or over_labels or re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", cell)):
-            return True
-    return False
-
-
-def _is_number(cell: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?%?", cell))
-
-
-def _load_json(path: Path, lines: list[str], with_labels: bool) -> _Table:
-    """The table of JSON; with labels, those of an annotation tool are lists of names."""
-    records, of_tool = json_values(path, lines), None
-    if not with_labels:
-        records = texts_of(records)
-    elif found := labelled(path, records):
-        records, of_tool = found.records, found.columns
-        if found.told:
-            n_read = counted(len(records), "text")
-            warn(f"{str(path)!r}: {', '.join(found.told)}; {n_read} read", SkippedRowsWarning)
-    for place, record in records:
+def _load(source: Source) -> _Table:
+    """The table of a file."""
+    path = source.path
+    if not source.is_json and first_line(source.head).startswith(_FASTTEXT):
+        lines = ((i, line.split()) for i, line in enumerate(source.iter_lines(), 1) if line.strip())
+        found = [(i, *_of_fasttext(words)) for i, words in lines]
+        return _Table(path, ["text", "label"], [(i, [x, y]) for i, x, y in found], ("label",))
+    if not source.is_json:
+        return _Table(path, *source.table)
+    for place, record in source.values:
         if not isinstance(record, dict):
-            problem = f"{record!s:.60} is not a JSON object, as each line or element must be"
-            raise fault(path, place, problem)
-    names = list(dict.fromkeys(name for _, record in records for name in record))
+            problem = f"{record!s:.60} is not a JSON object, as each line or element must be: "
+            raise fault(path, place, problem + 'write {"text": ..., "label": ...}')
+    names = list(dict.fromkeys(name for _, record in source.values for name in record))
     if not names:
         raise ValueError(f"{str(path)!r} holds no text, or empty JSON objects: give examples")
-    rows = [(place, [record.get(name) for name in names]) for place, record in records]
-    return _Table(path, names, rows, of_tool)
+    first = source.values[0][1]
+    if len(source.values) == 1 and all(isinstance(value, dict) for value in first.values()):
+        problem = "one object of columns, as pandas writes it: write rows by "
+        raise fault(path, source.values[0][0], problem + "to_json(orient='records', lines=True)")
+    rows = [(place, [record.get(name) for name in names]) for place, record in source.values]
+    return _Table(path, names, rows)
+
+
+_FASTTEXT = "__label__"
+
+
+def _of_fasttext(words: list[str]) -> tuple[str, list[str]]:
+    """The text and the labels of a line of fastText."""
+    labels = [word.removeprefix(_FASTTEXT) for word in words if word.startswith(_FASTTEXT)]
+    return " ".join(word for word in words if not word.startswith(_FASTTEXT)), labels
+
+
+def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) -> _Table | None:
+    """The table of texts and labels that an annotation tool wrote; None of other files."""
+    if any(not isinstance(column, str) for column in (*texts, *(c for _, c in labels))):
+        return None
+    if not source.with_entities and source.is_json and all(
+        isinstance(value, dict) and any(isinstance(value.get(name), str) for name in TEXT_NAMES)
+        for _, value in source.values
+    ):  # fmt: skip
+        return None  # plain records, to be given back as they are
+    found = labelled(source, texts, [name for _, name in labels])
+    return found and _Table(source.path, *found)

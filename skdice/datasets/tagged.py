@@ -5,27 +5,47 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_conllu
-from skdice.datasets.files import first_line
+from skdice.datasets.cells import separator_of
+from skdice.datasets.conll import (
+    DOCUMENT,
+    TAG,
+    conll,
+    conllu,
+    is_conllu,
+    read_conll,
+    read_conllu,
+)
+from skdice.datasets.files import first_line, suffix_of
 from skdice.datasets.options import check_options
 from skdice.datasets.source import Source
-from skdice.datasets.token_tables import list_table, token_table
-from skdice.datasets.tokens import are_spans, read_tokens, token_fields
+from skdice.datasets.token_tables import token_columns, token_table
+from skdice.datasets.tokens import (
+    TAG_FIELDS,
+    TEXT_FIELDS,
+    are_spans,
+    read_tokens,
+    token_fields,
+)
 from skdice.metrics.schemes import to_tags
 
 Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
 
 
 def holds_tags(source: Source) -> bool:
-    """Return True if a file holds tokens with their tags."""
-    if source.is_json:
-        return any(token_fields(value) for _, value in source.values)
-    lines = source.lines
+    """Return True if a file that is not JSON holds tokens with their tags."""
+    lines = source.head
     begins = first_line(lines).startswith(("#begin document", DOCUMENT))
     if begins or is_conllu(lines) or _in_blocks(lines):
         return True
-    how = source.path, lines, source.separator, source.quoting, False
-    return any(read(*how) is not None for read in (token_table, list_table))
+    if suffix_of(source.path) in (".csv", ".tsv", ".txt", "") and _is_table(source):
+        return token_columns(source) is not None or _has_words(source)
+    return False
+
+
+def _is_table(source: Source) -> bool:
+    """Return True if the first line has cells."""
+    first = first_line(source.head)
+    return any(sign in first for sign in (source.separator or "\t", ",", ";"))
 
 
 def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
@@ -36,17 +56,32 @@ def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
     if source.is_json:
         check_options(_token_lists, options)
         return *_token_lists(source, nested, **options), None
-    lines = source.lines
-    how = {n: options[n] for n in ("separator", "quoting", "with_tags") if n in options}
-    for read in (token_table, list_table):
-        table = read(source.path, lines, **how)
-        if table is not None:
-            check_options(read, options)
-            return table
-    reader = read_conllu if is_conllu(lines) else read_conll
-    check_options(reader, options)
-    found: Tagged = reader(source.path, encoding=source.encoding, return_columns=True, **options)
-    return found
+    lines = source.head
+    if not (is_conllu(lines) or _in_blocks(lines)) and _is_table(source):
+        how = {n: options[n] for n in ("separator", "quoting", "with_tags") if n in options}
+        source.separator = source.separator or how.get("separator")
+        if token_columns(source) is not None:
+            check_options(token_table, options)
+            return token_table(source, **how)
+        if _has_words(source):
+            check_options(_token_lists, options, ("separator", "quoting"))
+            with_tags = how.get("with_tags", True)
+            X, y = _token_lists(source, nested, with_tags=with_tags)
+            names = token_fields(source.values[0][1]) or ("", None)
+            return X, y, {"token": names[0], "tag": names[1]}
+    public, read = (read_conllu, conllu) if is_conllu(lines) else (read_conll, conll)
+    check_options(public, options)
+    return read(source, **options)
+
+
+def _has_words(source: Source) -> bool:
+    """Return True if a table holds texts with as many tags as words."""
+    separator = source.separator or separator_of(source.path, source.head)
+    cells = [cell.strip(' "').lower() for cell in first_line(source.head).split(separator)]
+    if not ({*cells} & {*TEXT_FIELDS} and {*cells} & {*TAG_FIELDS}):
+        return False
+    names, _ = source.table
+    return names is not None and token_fields(source.values[0][1]) is not None
 
 
 def _token_lists(

@@ -1,112 +1,92 @@
-"""Tables of tokens, or of sentences with the lists of their tags."""
+"""Tables of tokens, a token a row."""
 
 from __future__ import annotations
 
-import ast
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.cells import rows_of, separator_of
+from skdice.datasets.cells import cells_of, long_cells, separator_of
 from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
-from skdice.datasets.files import fault, first_line, is_json
+from skdice.datasets.files import fault, first_line
+from skdice.datasets.source import Source
 
-# Of columns whose cells hold a whole sentence, as a text or as a written list of tokens.
-_SENTENCES = ("sentence", "text", "tokens", "words")
+_SENTENCE = re.compile(r"sent(ence)?[ _]?(#|id|idx|no|number)")
 
 
+def token_columns(source: Source) -> tuple[list[int], list[str]] | None:
+    """The columns of token, tag and sentence, if the first line names them, and all names.
+
+    Where none names the sentence, blank lines end one.
+    """
+    separator = source.separator or separator_of(source.path, source.head)
+    header = [cell.strip().strip('"') for cell in first_line(source.head).split(separator)]
+    names = [name.lower() for name in header]
+    of_tokens, of_tags = ([n for n in known if n in names] for known in (TOKEN_NAMES, TAG_NAMES))
+    of_sentences = [name for name in names if _SENTENCE.fullmatch(name)]
+    if not of_tokens or not of_tags or of_tokens[0] == of_tags[0]:
+        return None
+    wanted = [names.index(some[0]) for some in (of_tokens, of_tags, of_sentences) if some]
+    if of_sentences:
+        return wanted, header
+    below = [cells[wanted[1]] for _, cells in _head_cells(source, separator, wanted)]
+    if not has_entities(below[1:]):
+        return None
+    if "" not in (line.strip() for line in source.head[:-1]):
+        problem = "no column says where a sentence begins: add one named 'Sentence #', or "
+        raise fault(source.path, "line 1", problem + "write CoNLL columns (see write_conll)")
+    return wanted, header
+
+
+def _head_cells(source: Source, separator: str, wanted: list[int]) -> list[Any]:
+    rows = cells_of(source.path, iter(source.head), separator, source.quoting)
+    return [(place, cells) for place, cells in rows if len(cells) > max(wanted)]
+
+
+@long_cells()
 def token_table(
-    path: Path,
-    lines: list[str],
+    source: Source,
     separator: str | None = None,
     quoting: bool | None = None,
     with_tags: bool = True,
-) -> tuple[Any, Any, dict[str, str]] | None:
-    """Tokens, tags and columns of a table that names those of token, tag and sentence.
+) -> tuple[Any, Any, dict[str, str]]:
+    """Tokens, tags and columns of a table, such as the NER corpus of Kaggle, in one pass.
 
-    Such is the NER corpus of Kaggle. A sentence begins where its cell changes; an empty cell goes
-    on with the sentence above.
+    A sentence begins where its cell changes, or behind a blank line; an empty cell goes on with
+    the sentence above.
     """
-    if is_json(path, lines):
-        return None
-    separator = separator or separator_of(path, lines)
-    names = [cell.strip(' "').lower() for cell in first_line(lines).split(separator)]
-    of_sentences = [n for n in names if re.fullmatch(r"sent(ence)?[ _]?(#|id|idx|no|number)", n)]
-    of_tokens, of_tags = ([n for n in known if n in names] for known in (TOKEN_NAMES, TAG_NAMES))
-    if not of_tokens or not of_tags:
-        return None
-    header, *rows = rows_of(path, lines, separator, quoting)
-    if not of_sentences:
-        gaps = any(not line.strip() for line in lines[:-1])
-        if not gaps and has_entities([cells[names.index(of_tags[0])] for _, cells in rows]):
-            problem = "no column says where a sentence begins: add one named 'Sentence #', or "
-            raise fault(path, "line 1", problem + "write CoNLL columns (see write_conll)")
-        return None
-    wanted = [names.index(columns[0]) for columns in (of_tokens, of_tags, of_sentences)]
+    path: Path = source.path
+    found = token_columns(source)
+    assert found is not None
+    wanted, header = found
+    token_at, tag_at = wanted[:2]
+    sentence_at = wanted[2] if len(wanted) > 2 else None
+    separator = separator or source.separator or separator_of(path, source.head)
     X: list[list[str]] = []
     y: list[list[str]] = []
-    sentence = None
-    for place, cells in rows:
-        token, tag, name = (cells[i].strip() for i in wanted)
+    known: dict[str, str] = {}  # equal words are one string
+    begins, sentence, before = True, None, 0
+    rows = cells_of(path, source.iter_lines(), separator, quoting)
+    for place, cells in islice(rows, 1, None):
+        if len(cells) != len(header):
+            problem = f"{len(cells)} column(s), but {len(header)} in the first line"
+            raise fault(path, place, f"{problem}: mend it, or check the parameter separator")
+        token, tag = cells[token_at].strip(), cells[tag_at].strip()
         if not token or (with_tags and not tag):
             raise fault(path, place, "a token or a tag is missing: mend the line")
-        if not X or (name and name != sentence):
-            X.append([])
-            y.append([])
-            sentence = name
-        X[-1].append(token)
-        y[-1].append(tag)
-    token, tag, name = (header[1][i].strip() for i in wanted)
-    return X, y, {"token": token, "tag": tag, "sentence": name}
-
-
-def list_table(
-    path: Path,
-    lines: list[str],
-    separator: str | None = None,
-    quoting: bool | None = None,
-    with_tags: bool = True,
-) -> tuple[Any, Any, dict[str, str]] | None:
-    """Tokens and tags of a table whose cells hold the written list of a sentence's tags.
-
-    Such is ``"['B-per', 'O']"`` beside ``Ann sings``, whose tokens stand between blanks.
-    """
-    if is_json(path, lines):
-        return None
-    separator = separator or separator_of(path, lines)
-    names = [cell.strip(' "').lower() for cell in first_line(lines).split(separator)]
-    of_tags = [name for name in (*TAG_NAMES, "tags", "ner_tags") if name in names]
-    of_sentences = [name for name in _SENTENCES if name in names]
-    if not of_sentences:
-        return None
-    header, *rows = rows_of(path, lines, separator, quoting)
-    lists = [name for name in of_tags if all(_listed(c[names.index(name)]) for _, c in rows)]
-    if not lists or not rows:
-        return None
-    tag, sentence = names.index(min(lists, key=lambda name: name == "pos")), -1
-    sentence = names.index(of_sentences[0])
-    X, y, n_wrong = [], [], 0
-    for place, cells in rows:
-        tokens, tags = _listed(cells[sentence]) or cells[sentence].split(), _listed(cells[tag])
-        if tags is None or len(tags) != len(tokens):
-            problem = f"{len(tokens)} tokens of {cells[sentence]!r:.40}, but {len(tags or [])} tags"
-            if with_tags:
-                remedy = "mend the line, or read lists of labels by task='classification'"
-                raise fault(path, place, f"{problem}: {remedy}")
-            n_wrong += 1
-        X.append(tokens)
-        y.append(tags)
-    if 2 * n_wrong > len(rows):  # lists of labels of whole texts
-        return None
-    return X, y, {"token": header[1][sentence].strip(), "tag": header[1][tag].strip()}
-
-
-def _listed(cell: str) -> list[str] | None:
-    """The strings of a written list."""
-    if not re.fullmatch(r"\s*\[.*\]\s*", cell, re.DOTALL):
-        return None
-    try:
-        values = ast.literal_eval(cell.strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-    return values if all(isinstance(value, str) for value in values) else None
+        if sentence_at is None:
+            begins = place > before + 1
+            before = place
+        elif (name := cells[sentence_at]) and name != sentence:
+            begins, sentence = True, name
+        if begins or not X:
+            tokens: list[str] = []
+            tags: list[str] = []
+            X.append(tokens)
+            y.append(tags)
+            begins = False
+        tokens.append(known.setdefault(token, token))
+        tags.append(known.setdefault(tag, tag))
+    names = dict(zip(("token", "tag", "sentence"), (header[i] for i in wanted), strict=False))
+    return X, y, names

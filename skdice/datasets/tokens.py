@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
+from skdice.datasets.conll import TAG
 from skdice.datasets.source import Source
 
 _TOKENS = ("tokens", "words")
-_TAGS = ("tags", "ner_tags", "ner", "labels", "label", "spans")
+TEXT_FIELDS = (*_TOKENS, "sentence", "text")  # of strings, whose words stand between blanks
+TAG_FIELDS = ("tags", "ner_tags", "ner", "tag", "labels", "label", "spans", "pos", "upos")
 
 
 def token_fields(value: Any) -> tuple[str, str | None] | None:
-    """The fields of a record's tokens and of its tags or spans."""
+    """The fields of a record's tokens and of its tags or spans.
+
+    Tokens may be a string of words, if the tags such as ``O`` and ``B-PER`` are as many, in a
+    list or a string.
+    """
     if not isinstance(value, dict) or isinstance(value.get("entities"), list):
         return None
+    named = {str(name).lower(): name for name in value}
     for name in _TOKENS:
-        tokens = value.get(name)
+        tokens = value.get(named.get(name, name))
         if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-            lists = (tag for tag in _TAGS if isinstance(value.get(tag), list))
-            return name, next(lists, None)
+            lists = (
+                named[t] for t in TAG_FIELDS if t in named and isinstance(value[named[t]], list)
+            )
+            return named[name], next(lists, None)
+    for name in TEXT_FIELDS:
+        words = value.get(named.get(name, name))
+        if not isinstance(words, str) or "_".join(words.split()) == "":
+            continue
+        for tag in TAG_FIELDS:
+            cells = _tags_of(value.get(named.get(tag, tag)))
+            if cells is None or not all(map(TAG.fullmatch, cells)):
+                continue
+            if len(cells) == len(words.split()) or set(cells) != {"O"}:
+                return named[name], named[tag]
     return None
+
+
+def _tags_of(cell: Any) -> list[str] | None:
+    """The tags of a list, or of a string with blanks or commas between them."""
+    cells = re.split(r"[,\s]+", cell.strip()) if isinstance(cell, str) else cell
+    fits = isinstance(cells, list) and cells and all(isinstance(each, str) for each in cells)
+    return cells if fits else None
 
 
 def read_tokens(source: Source, with_tags: bool = True) -> Iterator[tuple[str, Any, list[Any]]]:
@@ -32,12 +59,15 @@ def read_tokens(source: Source, with_tags: bool = True) -> Iterator[tuple[str, A
             problem = f"no lists of tokens and tags, but {list(record)}"
             raise source.fault(place, f"{problem}: name them 'tokens' and 'tags'")
         tokens, tags = record[fields[0]], record[fields[1]] if fields[1] and with_tags else []
+        tokens = tokens.split() if isinstance(tokens, str) else tokens
+        tags = _tags_of(tags) or [] if isinstance(tags, str) else tags
         if any(isinstance(tag, int) for tag in tags):
             problem = f"{fields[1]!r} holds ids: write the names of the tags, or give the "
             raise source.fault(place, problem + "data set of Hugging Face, which has them")
         if all(tag is None or isinstance(tag, str) for tag in tags):
             if tags and len(tags) != len(tokens):
-                raise source.fault(place, f"{len(tokens)} tokens, but {len(tags)} tags")
+                problem = f"{len(tokens)} tokens, but {len(tags)} tags: mend the row"
+                raise source.fault(place, problem)
             yield place, tokens, tags
             continue
         spans = list(map(_token_span, tags))

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.engine.batching import Batch, targets_of
 from skdice.engine.devices import FitRandomState
+from skdice.engine.layouts.layout import Batch, targets_of
 
 
 def accumulate(net: Any, batch: Sequence[Batch], draws: FitRandomState) -> tuple[Tensor, Tensor]:

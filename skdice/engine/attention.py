@@ -10,11 +10,11 @@ from torch.nn import functional as F
 from skdice._compat import attention_of
 from skdice.engine.dropout import drop
 
-UNPADDED = "skdice_sdpa"  # torch's attention, with or without a `Packing`
+UNPADDED = "skdice_sdpa"  # torch's attention, with or without `Groups`
 
 
-def settle_attention(module: Any, device: str, *, packed: bool = False) -> None:
-    """Choose the encoder's attention: `UNPADDED` for packed batches and off the CPU, else torch's.
+def settle_attention(module: Any, device: str, *, grouped: bool = False) -> None:
+    """Choose the encoder's attention: `UNPADDED` for grouped batches and off the CPU, else torch's.
 
     Transformers leaves a mask out that hides nothing. To know, it looks at values on the device,
     and a GPU must finish all it was given before anybody can look. `UNPADDED` always masks. On a
@@ -25,14 +25,14 @@ def settle_attention(module: Any, device: str, *, packed: bool = False) -> None:
     module : torch.nn.Module
         One without an ``encoder``, or whose encoder attends in another way, stays as it is.
     device : str
-    packed : bool, default=False
-        Whether the next batch is a `Packing`.
+    grouped : bool, default=False
+        Whether the next batch is `Grouped`.
     """
     encoder: Any = getattr(module, "encoder", None)
     implementation = attention_of(encoder)
     if implementation not in ("sdpa", UNPADDED):
         return
-    wanted = UNPADDED if packed or torch.device(device).type != "cpu" else "sdpa"
+    wanted = UNPADDED if grouped or torch.device(device).type != "cpu" else "sdpa"
     if wanted == UNPADDED:
         from transformers import AttentionInterface, AttentionMaskInterface
 
@@ -49,13 +49,13 @@ def _attention(
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
     *,
-    packing: Any = None,
+    groups: Any = None,
     dropout: float = 0.0,
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention within each row; queries, keys and values are (1, heads, n_subwords, size)."""
-    if packing is None:
+    if groups is None:
         from transformers import AttentionInterface
 
         kwargs |= {"dropout": dropout, "scaling": scaling}
@@ -63,16 +63,16 @@ def _attention(
         return attention(module, query, key, value, attention_mask, **kwargs)
     # One row of each head after the other, so that matrix products find their factors in one piece.
     heads = query.shape[1]
-    parts = [packing.pad(part[0].transpose(0, 1)) for part in (query, key, value)]
+    parts = [groups.pad(part[0].transpose(0, 1)) for part in (query, key, value)]
     seen = []
-    for q, k, v, mask in zip(*parts, packing.masks, strict=True):
+    for q, k, v, mask in zip(*parts, groups.masks, strict=True):
         shown = None if mask is None else mask[:, None, None]
         if dropout and query.device.type == "cpu":
             mixed = _drawn_attention(q, k, v, shown, dropout, scaling)
         else:
             mixed = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
         seen.append(mixed)
-    return packing.join(seen, heads)[None], None
+    return groups.join(seen, heads)[None], None
 
 
 def _drawn_attention(

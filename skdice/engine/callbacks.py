@@ -19,7 +19,7 @@ from skorch.callbacks import (
 
 from skdice._checks import counted, shown
 from skdice._progress import duration, has_bar
-from skdice.engine.schedules import SCHEDULES
+from skdice.engine.recipe import SCHEDULES
 
 
 class ProgressBar(Callback):

@@ -15,6 +15,8 @@ import torch
 
 from skdice._lock import PROCESS
 
+_told_of_load: list[bool] = []  # once in a process
+
 
 def resolve_device(device: str) -> str:
     """``"auto"`` is CUDA, then Apple's MPS, then the CPU.
@@ -32,6 +34,46 @@ def resolve_device(device: str) -> str:
     if launched is not None:
         return f"cuda:{int(launched) % n}"
     return "cuda" if n == 1 else f"cuda:{_own_gpu(os.getpid(), n)}"
+
+
+def tell_of_load(device: str) -> None:
+    """Print, once in a process, what to set where a CPU has more to do than it has cores.
+
+    Threads that wait for each other then keep the cores from those that work. It is a line and no
+    warning, as it tells of other processes, which must not fail a test suite.
+    """
+    waits = torch.get_num_threads() > 1 and os.environ.get("OMP_WAIT_POLICY", "") != "passive"
+    if _told_of_load or not waits or torch.device(device).type != "cpu":
+        return
+    if not hasattr(os, "getloadavg"):  # on Windows
+        return
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > cores:
+        _told_of_load.append(True)
+        print(
+            f"this machine's load is {load:.1f} on {cores} cores, where threads that wait slow a "
+            "fit down many times: set OMP_WAIT_POLICY=passive, or OMP_NUM_THREADS=1, before Python "
+            "starts",
+            flush=True,
+        )
+
+
+def check_device(device: str) -> str:
+    """The kind of `device` (``"cpu"``, ``"cuda"``, ``"mps"``); refuses what is not there."""
+    try:
+        parsed = torch.device(resolve_device(device))
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is not a torch device: use 'auto', 'cpu', 'cuda', 'cuda:0' or 'mps'"
+        ) from error
+    if parsed.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
+    if parsed.type == "cuda" and (parsed.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device={device!r} asks for GPU {parsed.index}, and they are numbered from 0 to "
+            f"{torch.cuda.device_count() - 1}: use one of these, or 'auto'"
+        )
+    return parsed.type
 
 
 @cache
@@ -74,7 +116,7 @@ def cpu_has_bf16() -> bool:
     has not been measured, and torch before 2.12 does not say what a processor has: False.
     """
     look_up = getattr(torch.cpu, "get_capabilities", dict)  # of torch 2.12
-    capable = look_up()
+    capable: dict[str, Any] = dict(look_up())
     return bool(capable.get("amx_bf16") or capable.get("avx512_bf16"))
 
 

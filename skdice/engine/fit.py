@@ -13,11 +13,12 @@ import torch
 from skorch.callbacks import EarlyStopping
 
 from skdice.engine import devices, ranks
+from skdice.engine.ahead import ahead
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import Batch, ahead, weightless
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import FitRandomState
 from skdice.engine.graphs import graphs_of_updates, rates_on_device
+from skdice.engine.layouts.layout import Batch, weightless
 from skdice.engine.progress import (
     Progress,
     check_skipped,
@@ -27,7 +28,7 @@ from skdice.engine.progress import (
     state_of,
     trained_state,
 )
-from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings
+from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings, train_whole_table
 
 
 @dataclass(eq=False)
@@ -87,8 +88,7 @@ class Fit:
             net.fit_ = self
             net.set_training(True)
             if self.epochs is None:
-                with net.changing:
-                    self.embeddings = train_used_embeddings(net, self.dataset)
+                self.embeddings = train_used_embeddings(net, self.dataset)
                 net.start_schedule(self._n_updates(), net.schedule, net.warmup)
             else:
                 net.start_schedule(0, "constant", 0.0)
@@ -103,15 +103,13 @@ class Fit:
         finally:
             self.recorded = self.graphs is not None and self.graphs.recorded
             self.graphs = None  # which hold memory of the GPU
-            with net.changing:
-                net.fit_ = None
-                if self.embeddings is not None:
-                    self.embeddings.step_aside()
-                    net.initialize_optimizer()
-                if self.progress.best is not None:
-                    put_back(net.module_, self.progress.best)
-                settle_attention(net.module_, net.device)
-                net.set_training(False)
+            net.fit_ = None
+            if self.progress.best is not None:
+                put_back(net.module_, self.progress.best)
+            if self.embeddings is not None:
+                train_whole_table(net, self.embeddings)
+            settle_attention(net.module_, net.device)
+            net.set_training(False)
         if self.checkpoints is not None:
             # Its number puts it behind the one that the last update may have written.
             self.checkpoints.write(self.progress.total + 1, state_of(self, finished=True))
@@ -140,11 +138,10 @@ class Fit:
             if net.verbose and (progress.epoch == 0 or "eager" not in net.history[-2]):
                 print(f"updates are not recorded as CUDA graphs: {self.graphs.reason}", flush=True)
         if self.validation_score is not None:
-            with net.changing, self.embeddings.whole() if self.embeddings else nullcontext():
-                score = float(ranks.share(self.validation_score()))
-                better = progress.note(score)
-                if better and self.patience is not None:
-                    progress.best = copy.deepcopy(trained_state(net.module_))
+            score = float(ranks.share(self.validation_score()))
+            better = progress.note(score)
+            if better and self.patience is not None:
+                progress.best = copy.deepcopy(trained_state(net.module_))
             net.history.record("valid_score", score)
             net.history.record("valid_score_best", better)
         try:
@@ -168,8 +165,7 @@ class Fit:
             drawn = [net.shuffle_seed, len(net.history), progress.update, ranks.rank()]
             seed = np.random.SeedSequence(drawn).generate_state(1)[0]
             self.draws.seed(int(seed))
-        with net.changing:
-            step = net.train_step(batch)
+        step = net.train_step(batch)
         progress.losses.append(step["loss"])
         progress.update, progress.total = progress.update + 1, progress.total + 1
         if heard:
@@ -193,8 +189,6 @@ class Fit:
         for chosen in self.rows_of_updates(epoch)[start:]:
             rows, counts = ranks.rows_of_rank(chosen, self.n_processes)
             batches = self.net.batches(self.dataset, rows, self.layout)
-            if self.embeddings is not None:
-                self.embeddings.renumber(batches)
             yield batches if counts else weightless(batches)
 
     def rows_of_updates(self, epoch: int) -> list[np.ndarray]:

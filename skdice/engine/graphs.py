@@ -18,11 +18,11 @@ import torch
 
 from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
-from skdice.engine.batching import Batch
 from skdice.engine.devices import to_device
+from skdice.engine.layouts.layout import Batch
 from skdice.engine.progress import set_buffer
-from skdice.engine.rows import Rows
 
+SEVERAL = "an update has several micro-batches, or texts of several windows"
 EAGER_RUNS = 2  # of a shape before it is recorded
 MOST = 32  # shapes that are recorded; others are rare
 Tensors = tuple[torch.Tensor, ...]
@@ -75,8 +75,9 @@ class Graphs:
         """Whether there is a recording."""
         return any(shape.replay is not None for shape in self.shapes.values())
 
-    def __call__(self, given: Mapping[str, torch.Tensor]) -> Tensors:
-        """Return what the function gives for these inputs, wherever they are."""
+    def __call__(self, inputs: Mapping[str, Any]) -> Tensors:
+        """Return what the function gives for the tensors among these inputs, wherever they are."""
+        given = {name: v for name, v in inputs.items() if isinstance(v, torch.Tensor)}
         with self.lock:
             shape = self._shape(given)
             if shape is None:
@@ -166,7 +167,9 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
     """The updates of a fit, see `FineTuningNet.make_update`."""
 
     def update(inputs: dict[str, torch.Tensor]) -> Tensors:
-        group = dict(inputs)
+        group: dict[str, Any] = dict(inputs)
+        if fit.layout is not None:
+            group["layout"] = fit.layout
         target, weight = group.pop("target"), group.pop("weight", None)
         return net.make_update([([group], target, weight)], fit.draws)
 
@@ -194,14 +197,11 @@ def why_eager(net: Any, fit: Any) -> str | None:
     Here is what a recording would get wrong without an error. What it refuses, it says itself.
     """
     callbacks = [callback for _, callback in net.callbacks_]
-    unpadded = hasattr(net.module_, "encoder") and not isinstance(fit.layout, Rows)
     reasons = {
         "cuda_graphs is False": not net.cuda_graphs,
         "several processes train together": fit.n_processes > 1,
-        "gradient_accumulation is above 1": net.gradient_accumulation > 1,
         "gradient_checkpointing computes layers twice": getattr(net.module_, "checkpointed", False),
-        "texts have several windows": hasattr(fit.dataset, "pooling"),
-        "the loss counts what is padded": unpadded,
+        "the loss has no heeds_weights": fit.layout is not None and not fit.layout.recurs,
         "the optimizer is no fused Adam or AdamW": not can_be_recorded(net.optimizer_),
         "a callback looks at gradients": any(map(looks_at_gradients, callbacks)),
     }
@@ -220,14 +220,14 @@ def looks_at_gradients(callback: Any) -> bool:
     return type(callback).on_grad_computed is not Callback.on_grad_computed
 
 
-def flat(batch: list[Batch]) -> dict[str, torch.Tensor] | None:
-    """The tensors of an update by name; None if it is not one micro-batch of nothing else."""
+def flat(batch: list[Batch]) -> dict[str, Any] | None:
+    """What an update reads, by name; None if that is not the tensors of one micro-batch."""
     if len(batch) > 1 or len(batch[0][0]) > 1:
         return None
     (group,), target, weight = batch[0]
     given = {**group, "target": target, "weight": weight}
-    given = {name: values for name, values in given.items() if values is not None}
-    return given if all(isinstance(values, torch.Tensor) for values in given.values()) else None
+    others = {name for name, v in given.items() if not (v is None or isinstance(v, torch.Tensor))}
+    return given if others <= {"layout"} else None
 
 
 @contextmanager

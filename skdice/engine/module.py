@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import fnmatch
-import inspect
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,21 +12,11 @@ from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.dropout import FastDropout, use_fast_dropout
-from skdice.engine.packing import narrow_last_layer, states_at
+from skdice.engine.layouts import prepare_encoder
+from skdice.engine.layouts.layout import Layout, nothing_further
+from skdice.engine.layouts.padded import PADDED
 
 MOST_BIAS = 13.8  # that of a class with one example in a million
-
-
-def pool(hidden: torch.Tensor, mask: torch.Tensor, how: str, cls_last: bool) -> torch.Tensor:
-    """Pool hidden states `(N, L, H)` under `mask` `(N, L)` to `(N, H)`: cls, mean or max."""
-    if how == "cls":
-        # XLNet pads on the left and puts <cls> last; the others put it first.
-        return hidden[:, -1] if cls_last else hidden[:, 0]
-    weights = mask.unsqueeze(-1)
-    if how == "max":
-        return hidden.masked_fill(weights == 0, torch.finfo(hidden.dtype).min).amax(dim=1)
-    weights = weights.to(hidden.dtype)
-    return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
 class Float32Linear(nn.Linear):
@@ -55,14 +44,13 @@ class EncoderModule(nn.Module):
     """
 
     pooling: str | None = None
-    row_style: tuple[str | None, int | None] | None = None  # by `find_style`, once it is known
+    further_inputs = staticmethod(nothing_further)  # what the head reads beside: see `Layout`
 
     def __init__(self, encoder: Any, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
         self.dropout = FastDropout(dropout)
-        narrow_last_layer(encoder)
-        mask_no_embeddings(encoder)
+        prepare_encoder(encoder)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.checkpointed = False  # whether it keeps only the inputs of its layers
@@ -119,13 +107,13 @@ class EncoderModule(nn.Module):
                 setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
         layer.out_features += len(odds)
 
-    def torch_draws(self, packed: bool) -> bool:
+    def torch_draws(self, own_attention: bool) -> bool:
         """Tell if other dropout than that of `skdice.engine.dropout` runs in training on a CPU.
 
-        Architectures that are not packed may have any. Layers that compute again in the backward
-        pass restore the generators of torch by themselves, and none of ours.
+        It may, where attention is not our own. Layers that compute again in the backward pass
+        restore the generators of torch by themselves, and none of ours.
         """
-        return not packed or self.checkpointed or bool(self.adapted)
+        return not own_attention or self.checkpointed or bool(self.adapted)
 
 
 class EncoderWithHead(EncoderModule):
@@ -140,8 +128,6 @@ class EncoderWithHead(EncoderModule):
         Dropout before the head.
     pooling : {"cls", "mean", "max"} or None
         How a text becomes one vector; None predicts at `positions` instead.
-    cls_last : bool
-        Whether the encoder's summary token is the last one.
     """
 
     def __init__(
@@ -150,14 +136,12 @@ class EncoderWithHead(EncoderModule):
         n_outputs: int,
         dropout: float = 0.1,
         pooling: str | None = None,
-        cls_last: bool = False,
     ) -> None:
         super().__init__(encoder, dropout)
         use_fast_dropout(encoder)
         self.head = Float32Linear(encoder.config.hidden_size, n_outputs)
         _start_small(self.head)
         self.pooling = pooling
-        self.cls_last = cls_last
 
     @property
     def output_layer(self) -> nn.Linear:
@@ -165,29 +149,14 @@ class EncoderWithHead(EncoderModule):
         return self.head
 
     def forward(
-        self,
-        positions: torch.Tensor | None = None,
-        texts: torch.Tensor | None = None,
-        inside: torch.Tensor | None = None,
-        **inputs: Any,
+        self, positions: torch.Tensor | None = None, layout: Layout = PADDED, **inputs: Any
     ) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs), or (n_texts, n_outputs) when pooling."""
-        how, packing = self.pooling, inputs.get("packing")
-        if how is None:
-            assert positions is not None
-            vectors = states_at(self.encoder, positions, **inputs)
-        elif texts is not None:  # in `Rows`
-            vectors = states_at(self.encoder, texts.flatten(), **inputs)
-            if inside is not None:
-                vectors = pool(vectors.unflatten(0, texts.shape), inside, how, False)
-        elif packing is None:
-            hidden = self.encoder(**inputs).last_hidden_state
-            vectors = pool(hidden, inputs["attention_mask"], how, self.cls_last)
-        elif how == "cls":
-            vectors = states_at(self.encoder, packing.starts, **inputs)
+        if self.pooling is not None:
+            vectors = layout.texts(self.encoder, self.pooling, inputs)
         else:
-            hidden = self.encoder(**inputs).last_hidden_state[0]
-            vectors = packing.pool(hidden, lambda group, mask: pool(group, mask, how, False))
+            assert positions is not None
+            vectors = layout.states_at(self.encoder, positions, inputs)
         return self.head(self.dropout(vectors))
 
     def all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -264,20 +233,16 @@ class TaskModel(EncoderModule):
         self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
     def forward(
-        self,
-        positions: torch.Tensor | None = None,
-        texts: torch.Tensor | None = None,
-        **inputs: Any,
+        self, positions: torch.Tensor | None = None, layout: Layout = PADDED, **inputs: Any
     ) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
         if positions is None:
-            self.summaries.places = texts
-            if (packing := inputs.get("packing")) is not None:
-                inputs["packing"] = packing.reading(packing.starts)
-            return self.head(**inputs).logits
+            self.summaries.given = layout, inputs
+            return self.head(**layout.for_encoder(self.encoder, inputs, summaries=True)).logits
         if not self.steps:
-            return self.all_logits(inputs).flatten(0, 1).index_select(0, positions)
-        vectors = states_at(self.encoder, positions, **inputs)
+            given = layout.for_encoder(self.encoder, inputs)
+            return self.all_logits(given).flatten(0, 1).index_select(0, positions)
+        vectors = layout.states_at(self.encoder, positions, inputs)
         *before, last = self.steps
         for name in before:
             vectors = getattr(self.head, name)(vectors)
@@ -319,34 +284,18 @@ class TaskModel(EncoderModule):
 
 
 class _Summaries:
-    """A hook: without padding, a head for texts sees each text's own vector, and no other."""
+    """A hook: where texts share a row, a head for texts sees each one's own vector alone."""
 
-    places: torch.Tensor | None = None  # of these vectors in `Rows`
+    given: tuple[Layout, dict[str, Any]] | None = None  # what the encoder is about to read
 
     def alone(self, encoder: Any, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
-        places, self.places = self.places, None
-        if places is not None:
-            vectors = output.last_hidden_state.flatten(0, 1).index_select(0, places)[:, None]
-        elif kwargs.get("packing") is not None:
-            vectors = output.last_hidden_state[0][:, None]
-        else:
-            return output
-        output.last_hidden_state = vectors
-        if output.get("pooler_output") is not None:
-            output.pooler_output = encoder.pooler(vectors)
+        given, self.given = self.given, None
+        vectors = None if given is None else given[0].summaries(output.last_hidden_state, given[1])
+        if vectors is not None:
+            output.last_hidden_state = vectors
+            if output.get("pooler_output") is not None:
+                output.pooler_output = encoder.pooler(vectors)
         return output
-
-
-def mask_no_embeddings(encoder: Any) -> None:
-    """Let DeBERTa's embeddings, which zero what is padded, do without a mask that is a table."""
-    layer = getattr(encoder, "embeddings", None)
-    if layer is not None and "mask" in inspect.signature(layer.forward).parameters:
-        layer.register_forward_pre_hook(_without_table, with_kwargs=True)
-
-
-def _without_table(layer: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    mask = kwargs.get("mask")
-    return args, kwargs | {"mask": None} if mask is not None and mask.ndim > 2 else kwargs
 
 
 def _start_small(layer: nn.Linear) -> None:

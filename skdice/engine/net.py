@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,14 +21,6 @@ from skdice._lock import PROCESS
 from skdice.engine import devices, ranks
 from skdice.engine.accumulation import accumulate
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import (
-    Batch,
-    EncodedDataset,
-    Inputs,
-    Padder,
-    for_each_window,
-    run_cost,
-)
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.devices import (
     FitRandomState,
@@ -40,21 +31,14 @@ from skdice.engine.devices import (
     seeded,
     to_device,
 )
+from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit import Fit
-from skdice.engine.graphs import Graphs, flat
+from skdice.engine.graphs import SEVERAL, Graphs, flat
+from skdice.engine.layouts import layout_to_predict, layout_to_train
+from skdice.engine.layouts.layout import Batch, Inputs, Layout, Padding
 from skdice.engine.module import copy_with_same_weights, parameter_groups
-from skdice.engine.packing import first_position_id
 from skdice.engine.progress import finite_if_all_are, put_back, set_buffer
-from skdice.engine.rows import (
-    Rows,
-    find_style,
-    for_each_window_in_rows,
-    leaves_out_padding,
-    row_layout,
-    with_mask,
-)
-from skdice.engine.schedules import schedule_factor
-from skdice.engine.window_pooling import TextDataset
+from skdice.engine.recipe import schedule_factor
 
 
 class FineTuningNet(NeuralNet):
@@ -69,7 +53,7 @@ class FineTuningNet(NeuralNet):
     module : EncoderWithHead
     criterion : skdice.losses.Loss
         Prepared loss; called with logits, targets and ``sample_weight``.
-    padder : Padder
+    padding : Padding
     gradient_accumulation : int, default=1
         Micro-batches of `batch_size` in one update.
     max_grad_norm : float or None, default=1.0
@@ -82,7 +66,7 @@ class FineTuningNet(NeuralNet):
         Keep the optimiser's state (for AdamW twice the weights) after `fit`, and in a pickle. A
         series of `partial_fit` keeps it anyway while it lasts.
     pack : bool, default=True
-        Train without padding where the architecture can, see `Packing` and `Rows`.
+        Do without padding where the architecture can, see `Grouped` and `Rows`.
     cuda_graphs : bool, default=True
         Record updates and predictions on a GPU and replay them, see `Graphs`.
     device : str, default="cpu"
@@ -93,6 +77,8 @@ class FineTuningNet(NeuralNet):
 
     device: str
     fit_: Fit | None = None  # while it runs
+    # The copy that predicts while the module is trained; skorch takes a plain module for its own.
+    _twin: tuple[Any, ...] = ()
     _auto: bool = False  # whether the device was found by itself
     _predicting: tuple[Any, Graphs] | None = None  # a module's weights, and its forward passes
 
@@ -101,7 +87,7 @@ class FineTuningNet(NeuralNet):
         module: nn.Module,
         *,
         criterion: Any,
-        padder: Padder,
+        padding: Padding,
         gradient_accumulation: int = 1,
         max_grad_norm: float | None = 1.0,
         weight_decay: float = 0.01,
@@ -118,9 +104,8 @@ class FineTuningNet(NeuralNet):
     ) -> None:
         found = resolve_device(device)
         super().__init__(module, criterion=criterion, optimizer=optimizer, device=found, **kwargs)
-        self.changing = threading.RLock()  # held while the module or its weights change
         self._auto = device == "auto"
-        self.padder = padder
+        self.padding = padding
         self.gradient_accumulation = gradient_accumulation
         self.max_grad_norm = max_grad_norm
         self.weight_decay = weight_decay
@@ -134,7 +119,7 @@ class FineTuningNet(NeuralNet):
 
     def __getstate__(self) -> dict[str, Any]:
         """The module once, and the optimiser, whose state is twice the weights, only if asked."""
-        kept = self.__dict__ | {"fit_": None, "changing": None, "_predicting": None}
+        kept = self.__dict__ | {"fit_": None, "_twin": (), "_predicting": None}
         if self._auto and self.device.startswith("cuda"):
             kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
@@ -147,10 +132,10 @@ class FineTuningNet(NeuralNet):
         return NeuralNet.__getstate__(net)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        own = {"device": resolve_device(state["device"]), "changing": threading.RLock()}
-        super().__setstate__(state | own)
+        super().__setstate__(state | {"device": resolve_device(state["device"])})
         if self.initialized_:
             self.module, self.criterion = self.module_, self.criterion_
+            self.set_training(False)  # whoever wrote it may have been training
             settle_attention(self.module_, self.device)  # what trained on a GPU may be read here
             if self.optimizer_ is None:
                 self.initialize_optimizer()
@@ -163,7 +148,7 @@ class FineTuningNet(NeuralNet):
     def copy_sharing_weights(self) -> FineTuningNet:
         """A net with the same weights and optimiser; module, loss and history are its own."""
         net = object.__new__(type(self))
-        net.__dict__ = self.__dict__ | {"changing": threading.RLock(), "_predicting": None}
+        net.__dict__ = self.__dict__ | {"_twin": (), "_predicting": None}
         net.module = net.module_ = copy_with_same_weights(self.module_)
         net.history = History(self.history)
         return net
@@ -270,53 +255,44 @@ class FineTuningNet(NeuralNet):
                     torch.cuda.empty_cache()  # of memory that no other fit can use
         return self
 
-    def layout(self, dataset: EncodedDataset) -> Rows | int | None:
-        """The layout of batches: `Rows` on a GPU, where the loss leaves out what is padded.
+    def layout(self, dataset: EncodedDataset) -> Layout | None:
+        """The layout of a fit's batches; None in a net that makes its own."""
+        return layout_to_train(
+            self.module_,
+            dataset,
+            self.padding,
+            device=self.device,
+            pack=self.pack,
+            criterion=self.criterion_,
+            batch_size=self.batch_size,
+        )
 
-        Else packed, and it is the position id of a row's first subword; None where rows are padded.
-        """
-        windowed = hasattr(self.module_, "encoder") and type(dataset) is EncodedDataset
-        if devices.is_gpu(self.device) and windowed and leaves_out_padding(self.criterion_):
-            padding = getattr(self.criterion_, "padding_target", 0)
-            module, longest = self.module_to_predict(), int(dataset.lengths.max(initial=1))
-            self._find_row_style(module, dataset.windows)
-            rows = row_layout(module, longest, pack=self.pack, padding=padding)
-            return rows.of_batches(dataset.lengths, self.batch_size)
-        return first_position_id(self.module_) if self.pack else None
-
-    def _find_row_style(self, module: Any, windows: Any) -> None:
-        """Let a module to predict with, and the one that is trained, know how to pack rows."""
-        if self.pack and module.row_style is None:
-            module.row_style = find_style(module, self.padder, windows, self.device)
-            self.module_.row_style = module.row_style
-
-    def batches(
-        self, dataset: EncodedDataset, rows: np.ndarray, layout: Rows | int | None
-    ) -> list[Batch]:
-        """Micro-batches of these rows, see `layout`."""
-        unit, size = run_cost(self.device), self.batch_size
-        parts = (rows[start : start + size] for start in range(0, len(rows), size))
-        if isinstance(layout, Rows):
-            return [layout.batch(self.padder, dataset, part) for part in parts]
-        if isinstance(dataset, TextDataset):
-            return dataset.batches(self.padder, rows, size, unit, layout)
-        lengths = dataset.lengths
-        return [self.padder.batch(dataset, part, lengths[part], unit, layout) for part in parts]
+    def batches(self, dataset: Any, rows: np.ndarray, layout: Layout | None) -> list[Batch]:
+        """Micro-batches of these rows."""
+        batches: list[Batch] = dataset.batches(layout, rows, self.batch_size)
+        return batches
 
     def set_training(self, mode: bool) -> None:
-        """Let module and loss learn, or not."""
+        """Let module and loss learn, or not; meanwhile a copy with the same weights predicts."""
+        if mode and not self._twin:
+            self._twin = (copy_with_same_weights(self.module_).eval(),)
         self.module_.train(mode)
         self.criterion_.train(mode)
+        if not mode:
+            self._twin = ()
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
         """Make one update from the micro-batches of `batch`; its loss is NaN if it is skipped."""
         if not (self.module_.training and self.criterion_.training):
             self.set_training(True)  # a callback may have changed it
-        fit, packed = self.fit_, "packing" in batch[0][0][0]
+        fit, layout = self.fit_, batch[0][0][0].get("layout")
         draws = FitRandomState(self.shuffle_seed, self.device) if fit is None else fit.draws
         graphs = None if fit is None else fit.graphs
         given = None if graphs is None or graphs.reason else flat(batch)
-        lent = partial(draws.used, torch_draws=self.module_.torch_draws(packed))
+        if graphs is not None and given is None:
+            graphs.reason = graphs.reason or SEVERAL
+        torch_draws = self.module_.torch_draws(getattr(layout, "own_attention", False))
+        lent = partial(draws.used, torch_draws=torch_draws)
         if graphs is None or given is None:
             loss, logits = self.make_update(batch, draws, lent)
         else:
@@ -405,19 +381,19 @@ class FineTuningNet(NeuralNet):
 
     def of_texts(self, outputs: torch.Tensor, batch: list[Batch]) -> torch.Tensor:
         """Logits of texts from the outputs for all of a batch, where texts have windows."""
-        grouping = batch[0][0][0].get("grouping")
-        return outputs if grouping is None else to_device(grouping, self.device)(outputs)
+        windows = batch[0][0][0].get("windows_of_texts")
+        return outputs if windows is None else to_device(windows, self.device)(outputs)
 
     def outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
         """Return the outputs of a module for the inputs of micro-batches, one after the other."""
         parts = []
-        settle_attention(module, self.device, packed="packing" in inputs[0])
+        grouped = getattr(inputs[0].get("layout"), "own_attention", False)
+        settle_attention(module, self.device, grouped=grouped)
         # Once for all groups, so that weights are rounded once.
         with autocast(self.precision_of(module), self.device):
             for group in inputs:
-                given = {k: v for k, v in group.items() if k != "grouping"}
-                moved = {k: to_device(v, self.device) for k, v in given.items()}
-                parts.append(module(**with_mask(module, moved)))
+                given = {k: v for k, v in group.items() if k != "windows_of_texts"}
+                parts.append(module(**{k: to_device(v, self.device) for k, v in given.items()}))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def precision_of(self, module: nn.Module) -> str:
@@ -442,51 +418,43 @@ class FineTuningNet(NeuralNet):
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
     ) -> torch.Tensor:
         """Return the loss of a batch whose logits are known."""
-        # Targets and weights were checked with the data, before the first step.
-        loss = getattr(self.criterion_, "forward_unchecked", None) or self.criterion_
         target, weight = (to_device(values, self.device) for values in (target, weight))
-        return loss(logits, target, sample_weight=weight)
+        loss: torch.Tensor = self.criterion_(logits, target, sample_weight=weight)
+        return loss
 
     # ---- prediction
 
     def module_to_predict(self) -> nn.Module:
-        """The module in evaluation mode; while it is in training, a copy that shares its weights.
+        """The module; while it is in training, its copy in evaluation mode, which shares weights.
 
         So training is the same whoever predicts meanwhile: a callback, another thread, or the
-        validation after an epoch.
+        validation after an epoch. None of them waits for another.
         """
-        if not self.module_.training:
-            return self.module_
-        with self.changing:
-            module = copy_with_same_weights(self.module_).eval()
-            if self.fit_ is not None and self.fit_.embeddings is not None:
-                self.fit_.embeddings.complete(module)
-        return module
+        for twin in self._twin:
+            for name, value in self.module_.named_buffers():  # some modules replace theirs
+                set_buffer(twin, name, value)
+            return twin
+        return self.module_
 
     @torch.no_grad()
     def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
         module, size = self.module_to_predict(), batch_size or max(self.batch_size, 64)
+        layout = layout_to_predict(module, self.padding, device=self.device, pack=self.pack)
         if devices.is_gpu(self.device):
-            if len(dataset):
-                self._find_row_style(module, dataset.windows)
-            forward, given = self._forward_passes(module), (module, self.padder, dataset.windows)
-            return for_each_window_in_rows(*given, lambda x: forward(x)[0], pack=self.pack)
+            forward = self._forward_passes(module, layout)
+            return layout.for_each(dataset.windows, size, lambda x: forward(x)[0])
+        return layout.for_each(dataset.windows, size, lambda x: self.outputs(module, [x]).float())
 
-        def compute(inputs: dict[str, Any]) -> torch.Tensor:
-            return self.outputs(module, [inputs]).float()
-
-        return for_each_window(dataset.windows, self.padder, size, self.device, compute)
-
-    def _forward_passes(self, module: nn.Module) -> Graphs:
+    def _forward_passes(self, module: nn.Module, layout: Layout) -> Graphs:
         """The forward passes of the weights as they lie, recorded as long as they lie there."""
         lies = [tensor.data_ptr() for tensor in (*module.parameters(), *module.buffers())]
-        settings = self.device, self.precision, getattr(module, "row_style", None), *lies
+        settings = self.device, self.precision, layout, *lies
         if self._predicting is None or self._predicting[0] != settings:
             net = weakref.proxy(self)  # so that a net that is dropped gives its memory back at once
 
             def forward(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor]:
-                return (net.outputs(module, [inputs]).float(),)
+                return (net.outputs(module, [{**inputs, "layout": layout}]).float(),)
 
             reason = None if self.cuda_graphs else "cuda_graphs is False"
             self._predicting = settings, Graphs(forward, self.device, reason)

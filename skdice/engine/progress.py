@@ -50,12 +50,10 @@ def state_of(fit: Any, *, finished: bool = False) -> dict[str, Any]:
     }
     if finished:
         return state
-    table = None if fit.embeddings is None else (fit.embeddings.table, fit.embeddings.factor)
     return state | {
         "optimizer": net.optimizer_.state_dict(),
         "schedule": {k: v for k, v in net.schedule_.state_dict().items() if k != "lr_lambdas"},
         "scaler": net.scaler_.state_dict(),
-        "embeddings": table,
         "random": fit.draws.states(),
         "progress": vars(fit.progress),
     }
@@ -77,10 +75,6 @@ def restore(fit: Any, state: dict[str, Any]) -> None:
         state["schedule"] | {"lr_lambdas": [None] * len(net.optimizer_.param_groups)}
     )
     net.scaler_.load_state_dict(state["scaler"])
-    if fit.embeddings is not None:
-        table, fit.embeddings.factor = state["embeddings"]
-        with torch.no_grad():
-            fit.embeddings.table.copy_(table)
     fit.draws.set_states(state["random"])
     fit.progress = Progress(**state["progress"])
     fit.progress.losses = [loss.to(net.device) for loss in fit.progress.losses]

@@ -1,4 +1,4 @@
-"""The learning rate and the number of epochs that a fit chooses where the user gives none.
+"""Rate and length of a fit: what is chosen where the user gives none, and the schedule.
 
 Rates of full fine-tuning, by the width of the encoder:
 
@@ -19,8 +19,20 @@ Mosbach et al. 2021 and Zhang et al. 2021.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
+
+from skdice._checks import shown
+from skdice.backbones import load_config
+from skdice.engine import ranks
+from skdice.engine.encoded import EncodedDataset
+
+SCHEDULES = ("constant", "linear", "cosine")
 # Width up to which it holds: rate of full fine-tuning, the same for texts of two classes, and
 # rate with an adapter.
 RATES: dict[float, tuple[float, float, float]] = {
@@ -130,3 +142,146 @@ def choose_epochs(
         least = LEAST_UPDATES * max(RATE_OF_LEAST / rate, 1)
         few = min(few, max(RARE_ROWS / max(n_rare, 1), least / updates))
     return max(round(min(max(few, many), MOST_EPOCHS)), 1)
+
+
+def schedule_factor(name: str, n_steps: int, warmup: float) -> Callable[[int], float]:
+    """The factor of the learning rate at each update.
+
+    Parameters
+    ----------
+    name : {"constant", "linear", "cosine"}
+        They are those of transformers, but that the first update has the rate which transformers
+        gives the second: it does not train at rate 0.
+    n_steps : int
+        Updates in the whole fit.
+    warmup : float
+        Share of the updates during which the rate rises, from 0 to 1.
+
+    Returns
+    -------
+    callable
+        From the index of an update (from 0) to a factor in [0, 1].
+
+    Examples
+    --------
+    >>> from skdice.engine.recipe import schedule_factor
+    >>> factor = schedule_factor("linear", n_steps=10, warmup=0.2)
+    >>> [round(factor(step), 3) for step in (0, 1, 2, 6, 9)]
+    [0.5, 1.0, 1.0, 0.5, 0.125]
+    """
+    rising = min(math.ceil(warmup * n_steps), n_steps)
+    # A plain function, so that a net with its schedule can be pickled.
+    return partial(_factor, name=name, rising=rising, n_steps=n_steps)
+
+
+def _factor(step: int, name: str, rising: int, n_steps: int) -> float:
+    if step < rising:
+        return (step + 1) / rising
+    if name == "constant":
+        return 1.0
+    left = max(n_steps - step, 0) / max(n_steps - rising, 1)  # of the updates after warm-up
+    return (1 - math.cos(math.pi * left)) / 2 if name == "cosine" else left
+
+
+# ---- of an estimator
+
+
+def given(model: Any, *names: str) -> Any:
+    """Return what `net_params` has by the first of these names, or the parameter of the last."""
+    params = model.net_params or {}
+    return next((params[name] for name in names if name in params), getattr(model, names[-1]))
+
+
+def rows_of_update(model: Any) -> int:
+    """Return the rows of one update, over all processes."""
+    size = given(model, "batch_size") * given(model, "gradient_accumulation")
+    return int(size) * ranks.n_processes()
+
+
+def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
+    """Return the number of epochs of a fit on so many rows.
+
+    Parameters
+    ----------
+    model : NetEstimator
+    n_rows : int
+    plan : FitPlan or None, default=None
+        The fit; None is one of a head alone.
+    """
+    if (epochs := given(model, "max_epochs")) != "auto":
+        return int(epochs)
+    size = rows_of_update(model)
+    if plan is None or not _learns_by_heart(model):
+        return choose_epochs(n_rows, size)
+    rows = plan.of_an_epoch
+    trained = rows[plan.dataset.shares[rows] > 0]  # weights of 0 leave rows out
+    n_rare = np.bincount(plan.dataset.targets[trained], minlength=2).min()
+    return choose_epochs(n_rows, size, int(n_rare), rate_of(model))
+
+
+def _learns_by_heart(model: Any) -> bool:
+    """Return True if a fit is one that, made longer, was seen to learn wrong labels by heart.
+
+    Where rows are held out, they tell when to stop.
+    """
+    config, adapted = _trained(model)
+    trains_all = _frozen(model, config) != "encoder" and not adapted
+    return trains_all and not model.early_stopping and model.task.has_two_classes(model)
+
+
+def _trained(model: Any) -> tuple[Any, bool]:
+    """Return the configuration of the encoder, and whether an adapter is trained in its place."""
+    module = getattr(model, "module_", None)
+    if module is None:  # before a fit
+        return load_config(str(given(model, "backbone"))), given(model, "adapter") is not None
+    return module.encoder.config, bool(module.adapted)
+
+
+def _frozen(model: Any, config: Any) -> Any:
+    """Return what is not trained, where all layers are the encoder."""
+    layers = getattr(config, "num_hidden_layers", None)
+    return "encoder" if model.frozen == layers else model.frozen
+
+
+def patience_of(model: Any) -> int:
+    """Return the epochs without a better score that `early_stopping` waits for."""
+    if model.n_iter_no_change == "auto":
+        return max(3, model.max_epochs_ // 3)
+    return int(model.n_iter_no_change)
+
+
+def check_optimizer(model: Any) -> None:
+    """Refuse ``lr="auto"`` with an optimizer whose rates are not known."""
+    optimizer = (model.net_params or {}).get("optimizer", torch.optim.AdamW)
+    if given(model, "optimizer__lr", "lr") == "auto" and not is_adam(optimizer):
+        raise ValueError(
+            f"lr='auto' with net_params: optimizer={shown(optimizer)}: the rates that are "
+            "known are those of Adam and its kin; give lr as a number"
+        )
+
+
+def rate_of(model: Any, *, constant: bool = False) -> float:
+    """Return the learning rate of a fit; for a search also before one."""
+    if (rate := given(model, "optimizer__lr", "lr")) != "auto":
+        return float(rate)
+    check_optimizer(model)
+    config, adapted = _trained(model)
+    return choose_rate(
+        getattr(config, "hidden_size", 768),
+        _frozen(model, config),
+        kind=config.model_type,
+        two_classes=model.task.has_two_classes(model),
+        adapted=adapted,
+        constant=constant,
+    )
+
+
+def spread_of_logits(net: Any, dataset: EncodedDataset) -> float:
+    """Return how far the outputs of some examples are apart."""
+    # The shorter rows tell as much in less time.
+    shorter = np.argsort(dataset.lengths, kind="stable")[: len(dataset) // 2 + 4]
+    rows = np.unique(shorter[np.linspace(0, len(shorter) - 1, 8).astype(int)])
+    logits = net.logits(EncodedDataset([dataset.windows[i] for i in rows]))
+    if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
+        logits = [row.reshape(-1, 1) for row in logits]
+    return float(np.vstack(logits).std(axis=0).max())

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdice.engine.batching import Batch, EncodedDataset, Padder, targets_of
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.layouts.layout import Batch, Layout, targets_of
 from skdice.text.encoding import Window, Windows
 
 POOLINGS = ("max", "mean", "logsumexp")
@@ -68,7 +69,7 @@ class WindowPooling:
 
 
 @dataclass(frozen=True)
-class Grouping:
+class WindowsOfTexts:
     """The outputs of the module that are the windows of one text.
 
     Parameters
@@ -83,7 +84,7 @@ class Grouping:
     inside: torch.Tensor
     pooling: WindowPooling
 
-    def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Grouping:
+    def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> WindowsOfTexts:
         """The same on another device."""
         return replace(self, places=move(self.places), inside=move(self.inside))
 
@@ -104,6 +105,8 @@ class TextDataset(EncodedDataset):
     weights : ndarray of shape (n_texts,) or None
     pooling : WindowPooling
     """
+
+    pools_windows = True
 
     def __init__(
         self,
@@ -128,27 +131,28 @@ class TextDataset(EncodedDataset):
         """The texts with these numbers."""
         return np.unique(chosen)
 
-    def batches(
-        self, padder: Padder, rows: np.ndarray, size: int, unit: int, first: int | None
-    ) -> list[Batch]:
+    def batches(self, layout: Layout, rows: np.ndarray, size: int) -> list[Batch]:
         """Micro-batches of an update on some texts.
 
         Each runs about as many subwords as `size` windows of full length have at most, however
-        long the texts are. The first of them holds the targets of all texts, and the grouping.
+        long the texts are. The first of them holds the targets of all texts, and tells which
+        windows are theirs.
         """
         counts = self.counts[rows]
         starts = np.repeat(self.ends[rows] - counts - np.cumsum(counts) + counts, counts)
         chosen = _Numbered(self.windows, starts + np.arange(len(starts)))
-        lengths = self.lengths[chosen.places]
-        runs = (np.cumsum(lengths) - 1) // (size * int(self.lengths.max()))
+        runs = (np.cumsum(chosen.lengths) - 1) // (size * int(self.lengths.max()))
         parts = [
-            padder.batch(chosen, run, lengths[run], unit, first)
+            layout.micro_batch(chosen, run)
             for run in np.split(np.arange(len(runs)), np.flatnonzero(np.diff(runs)) + 1)
         ]
         inside = torch.arange(int(counts.max())) < torch.from_numpy(counts)[:, None]
         places = torch.zeros(inside.shape, dtype=torch.int64)
-        places[inside] = targets_of(parts)[0].argsort()
-        parts[0][0][0]["grouping"] = Grouping(places, inside, self.pooling)
+        numbers, counted = targets_of(parts)
+        if counted is not None:  # what is padded stands for no window
+            numbers = numbers.masked_fill(counted == 0, len(chosen.places))
+        places[inside] = numbers.argsort(stable=True)[: len(chosen.places)]
+        parts[0][0][0]["windows_of_texts"] = WindowsOfTexts(places, inside, self.pooling)
         assert isinstance(self.targets, np.ndarray)
         target, weight = torch.from_numpy(self.targets[rows]), None
         if self.weights is not None:
@@ -158,10 +162,11 @@ class TextDataset(EncodedDataset):
 
 
 class _Numbered:
-    """Windows for a `Padder`, each with its number as the target."""
+    """Windows for a `Layout`, each with its number as the target."""
 
     def __init__(self, windows: Windows[Any], places: np.ndarray) -> None:
         self.windows, self.places = windows, places
+        self.lengths = windows.lengths[places]
 
     def __getitem__(self, i: int) -> tuple[Window, np.int64, None]:
         return self.windows[self.places[i]], np.int64(i), None

@@ -2,11 +2,11 @@
 
 from skdice.estimators.baselines import CRFTagger, TfidfClassifier
 from skdice.estimators.classifier import DiceClassifier
-from skdice.estimators.entities import DiceEntityRecognizer
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.mrc_tagger import DiceMRCTagger
 from skdice.estimators.multi_span_qa import DiceMultiSpanAnswerer
 from skdice.estimators.question_answering import DiceQuestionAnswerer
+from skdice.estimators.recognizer import DiceEntityRecognizer
 from skdice.estimators.sequence import DiceSequenceClassifier
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.estimators.tuned.classifier import BiasTunedClassifier

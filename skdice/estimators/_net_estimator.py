@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
@@ -22,19 +23,14 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
-from skdice.engine.devices import seeded
+from skdice.engine.devices import check_device, seeded, tell_of_load
+from skdice.engine.fit_plan import Examples, FitPlan, Mode, check_reduction, plan_fit
 from skdice.engine.net import FineTuningNet
-from skdice.engine.plan import FitPlan
 from skdice.engine.progress import trained_state
-from skdice.estimators.checks import (
-    OF_NET,
-    check_device,
-    check_net_params,
-)
-from skdice.estimators.schedule import epochs_for, patience_of, rate_of
+from skdice.engine.recipe import epochs_for, patience_of, rate_of
+from skdice.estimators.net_settings import OF_NET, check_net_params
 from skdice.exceptions import CollapseWarning
 from skdice.losses import Loss, resolve_loss
-from skdice.tasks import check_reduction
 
 # A net has collapsed if its outputs differ between examples by less than this share of their
 # difference before training: it predicts the same for every example.
@@ -52,9 +48,8 @@ INFERENCE_PARAMS = (
 class NetEstimator(BaseEstimator):
     """Base of the estimators that train a net.
 
-    A subclass prepares a `FitPlan`, which this class runs. It also defines ``_make_net`` (from
-    criterion and seed to a net) and ``_validation_score`` (from the plan's validation data to a
-    number).
+    A `FitPlan` says what is trained, and this class trains it. A subclass has a `task`, and defines
+    ``_make_net`` (from criterion and seed to a net) and ``_row_outputs``.
     """
 
     task: ClassVar[Any]  # a Task
@@ -117,13 +112,17 @@ class NetEstimator(BaseEstimator):
 
     # ---- before training
 
-    def _check_params(self) -> None:
+    def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
         self._check_inference_params()
         check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
         check_net_params(self.net_params or {})
         parse_interval(self.checkpoint_every)
+        self._check_checkpoints()
+        self.task.check_params(self, mode)
+
+    def _check_checkpoints(self) -> None:
         if self.checkpoint_dir is None:
             return
         if not isinstance(self.random_state, Integral):
@@ -167,6 +166,14 @@ class NetEstimator(BaseEstimator):
 
     # ---- training
 
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Plan a fit and run it."""
+        warm = hasattr(self, "net_") and np.array_equal(getattr(self, "warm_start", False), True)
+        mode: Mode = "warm" if warm else "fresh"
+        return self._run(plan_fit(self, X, y, sample_weight, X_val, y_val, mode=mode))
+
     def _run(self, plan: FitPlan) -> Self:
         """Train as planned.
 
@@ -180,6 +187,8 @@ class NetEstimator(BaseEstimator):
             self.__dict__ = dict(plan.fitted)
             self._resolve_schedule(plan)
             net = self._net_for(plan)
+            if net.verbose:
+                tell_of_load(net.device)
             spread = self._spread(net, plan)
             net.set_training(True)  # from here on, whoever predicts takes a copy of the module
             self.net_, self._applied = net, self._inference_params()
@@ -207,8 +216,7 @@ class NetEstimator(BaseEstimator):
 
     def _resolve_schedule(self, plan: FitPlan) -> None:
         """Settle the rate and the number of epochs of a fit."""
-        n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
-        self.max_epochs_ = plan.epochs or epochs_for(self, n_rows, plan)
+        self.max_epochs_ = plan.epochs or epochs_for(self, len(plan.of_an_epoch), plan)
         if plan.rows is not None:
             self.max_epochs_ = min(self.max_epochs_, len(plan.rows))
         self.lr_ = float(rate_of(self, constant=plan.epochs is not None))
@@ -233,6 +241,15 @@ class NetEstimator(BaseEstimator):
                 if "train_loss" in epoch  # an interrupted epoch has none
             ]
             self.n_iter_ = len(self.history_)
+        if (held := plan.validation) is not None:
+            self.task.after_training(self, held, self._row_outputs(held.inputs, tell=False))
+
+    def _validation_score(self, held: Examples) -> float:
+        return self.task.validation_score(self, held, self._row_outputs(held.inputs, tell=False))
+
+    def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Iterator[tuple[Any, Any]]:
+        """Sources of a block of checked inputs, and what the model gives for each."""
+        raise NotImplementedError
 
     def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
         """The checkpoints of this fit, found again by a fit with the same data and parameters.

@@ -25,9 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import draw_seed
-from skdice.estimators.planning import draw_epochs
-from skdice.estimators.scores import ClassScores
+from skdice.engine.fit_plan import draw_epochs, draw_seed
+from skdice.estimators.scores import ClassScores, Scored
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.positive import positive_class
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
@@ -259,7 +258,7 @@ def crfsuite() -> Any:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CRFTagger(_Baseline):
+class CRFTagger(Scored, _Baseline):
     """Tag tokens with a conditional random field: a baseline that is fitted in seconds.
 
     A linear chain over the usual features of named entity recognition: each word in lower case, its
@@ -412,30 +411,6 @@ default="auto"
         tables = [log(table) for table in self.predict_proba(X)]
         tagged = self.task.with_spans(self, tables, self.predict(X).tolist())
         return object_array([spans for _, spans in tagged])
-
-    def score(self, X: Any, y: Any) -> float:
-        """Micro span F1; token micro F1 for plain tags."""
-        return self.evaluate(X, y)["f1"]
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        sentences, true = self.task.read(self, X, y)
-        return self.task.rate(self, true, self.predict(sentences))
-
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        return self.task.measure(self)
 
     @property
     def outputs_(self) -> np.ndarray:

@@ -85,7 +85,7 @@ model.predict({task.example})"""
     if native:
         parts = [_block(own), _block(task.transformers_code(estimator))]
     else:
-        parts = [_block(own), "Its head is skdice's own: transformers cannot read it.\n"]
+        parts = [_block(own), f"{task.served_by(estimator)}\n"]
     return [*parts, f"{notes}\n"] if notes else parts
 
 

@@ -2,59 +2,38 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags, column_or_1d
-from sklearn.utils.validation import validate_data
+from sklearn.utils import Tags
 from torch import nn
 
-from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
-from skdice.engine.batching import Padder
-from skdice.engine.devices import resolve_device, seeded
-from skdice.engine.dropout import FastDropout
-from skdice.engine.net import Batch, FineTuningNet
-from skdice.engine.plan import FitPlan
+from skdice.engine.layouts.layout import Batch, Padding
+from skdice.engine.net import FineTuningNet
+from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators._parameters import documented
-from skdice.estimators.checks import check_device, draw_seed, split_indices
 from skdice.estimators.scores import ClassScores, decision_scores
-from skdice.metrics import positive_class
-from skdice.metrics.labels import read_labels
-from skdice.tasks import check_occurring, fresh_loss
+from skdice.tasks._numbers import Numbers, NumericDataset, as_tensor, checked_rows
 from skdice.tasks.classification import decided
-from skdice.text.inputs import check_weights, row_keys
-
-
-@dataclass
-class NumericDataset:
-    """Rows of numbers with targets and weights."""
-
-    X: Any  # an array or a sparse matrix
-    targets: np.ndarray | None = None
-    weight: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return self.X.shape[0]
 
 
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
+
+    def layout(self, dataset: Any) -> None:
+        """There is none: all rows are equally long."""
 
     def batches(self, dataset: Any, rows: np.ndarray, layout: Any = None) -> list[Batch]:
         """All rows of an update at once, in the order of the data."""
         place = np.sort(rows)
         weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
         # Indexing by row numbers has made a copy already.
-        X = _tensor(dataset.X[place], copy=False)
+        X = as_tensor(dataset.X[place], copy=False)
         return [([{"X": X}], torch.from_numpy(dataset.targets[place]), weight)]
 
     @torch.no_grad()
@@ -62,40 +41,10 @@ class NumericNet(FineTuningNet):
         """Logits of all rows, an array of shape (n_rows, n_classes)."""
         module, size = self.module_to_predict(), batch_size or 4096
         parts = [
-            self.outputs(module, [{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
+            self.outputs(module, [{"X": as_tensor(dataset.X[start : start + size])}]).cpu().numpy()
             for start in range(0, len(dataset), size)
         ]
         return np.concatenate(parts)
-
-
-class Head(nn.Module):
-    """The user's module, or a linear layer or MLP, called with ``X=``."""
-
-    def __init__(self, body: nn.Module, *, of_user: bool) -> None:
-        super().__init__()
-        self.body = body
-        self.of_user = of_user
-
-    def torch_draws(self, packed: bool) -> bool:
-        """Return True if training may draw in other ways than by `FastDropout`."""
-        return self.of_user
-
-    def forward(self, X: torch.Tensor) -> torch.Tensor:
-        """Logits of shape (n_rows, n_classes)."""
-        return self.body(X)
-
-
-def _tensor(rows: Any, copy: bool = True) -> torch.Tensor:
-    if sparse.issparse(rows):
-        return torch.from_numpy(rows.toarray())
-    return torch.from_numpy(np.array(rows) if copy else np.asarray(rows))
-
-
-def _mlp(sizes: list[int], dropout: float) -> nn.Module:
-    layers: list[nn.Module] = []
-    for before, after in pairwise(sizes):
-        layers += [nn.Linear(before, after), nn.ReLU(), FastDropout(dropout)]
-    return nn.Sequential(*layers[:-2])
 
 
 @documented
@@ -165,6 +114,8 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     (100, 2)
     """
 
+    task: ClassVar[Numbers] = Numbers()
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NetEstimator._parameter_constraints,
         "pos_label": "no_validation",
@@ -209,59 +160,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         -------
         self
         """
-        return self._run(self._draft()._prepare(X, y, sample_weight))
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> FitPlan:
-        """Check the data, learn the classes, set rows aside, and make the module."""
-        self._check_params()
-        # Most GPUs are many times slower in float64, and Apple's have none.
-        on_cpu = check_device(self.device) == "cpu"
-        kinds = [np.float64, np.float32] if on_cpu else [np.float32]
-        check_unmasked("X", X)
-        with reading_numbers("X"):
-            X = validate_data(self, X, accept_sparse="csr", dtype=kinds)
-        labels = read_labels(y, X.shape[0])
-        if getattr(y, "ndim", 1) == 2 and not labels.multilabel:
-            column_or_1d(y, warn=True)
-        y, multilabel = labels.values, labels.multilabel
-        if (weights := check_weights(sample_weight, len(y))) is not None:
-            # A row of weight 0 is left out, also from the class counts.
-            kept = weights > 0
-            X, y, sample_weight = X[kept], y[kept], weights[kept].astype(X.dtype)
-        if multilabel:
-            check_occurring(labels)
-            classes, target = labels.classes, y.astype(X.dtype)
-        else:
-            classes, target = np.unique(y, return_inverse=True)
-        if len(classes) < 2 and not multilabel:
-            raise ValueError(
-                f"y holds one class only ({classes.tolist()}): a classifier needs 2 classes or more"
-            )
-        self.__dict__.pop("positive_", None)
-        background = None
-        if len(classes) == 2 and not multilabel:
-            counts = np.bincount(target, weights=sample_weight)
-            self.positive_ = positive_class(classes, counts, self.pos_label)
-            background = 1 - self.positive_
-        self.classes_, self.multilabel_ = classes, multilabel
-        seed, held = draw_seed(self.random_state), None
-        if self.early_stopping:
-            keys = row_keys(X)
-            strata = None if multilabel else target
-            train, validation = split_indices(keys, self.validation_fraction, seed, strata)
-            held = NumericDataset(X[validation], target[validation])
-            X, target = X[train], target[train]
-            sample_weight = None if sample_weight is None else sample_weight[train]
-        share = np.ones(len(target)) if sample_weight is None else sample_weight
-        counts = share @ target if multilabel else np.bincount(target, share, len(classes))
-        criterion = fresh_loss(self.loss).prepare(
-            counts, background, multilabel, float(share.sum()) if multilabel else None, classes
-        )
-        dataset = NumericDataset(X, target, sample_weight)
-        self.module_ = self._make_module(X, seed)
-        return FitPlan(
-            dataset=dataset, criterion=criterion, seed=seed, validation=held, fitted=self.__dict__
-        )
+        return self._fit(X, y, sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
@@ -278,59 +177,19 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     # ---- the steps
 
-    def _make_module(self, X: Any, seed: int) -> Head:
-        n_features, n_classes = X.shape[1], len(self.classes_)
-        device = resolve_device(self.device)
-        with seeded(seed, device):
-            if isinstance(self.module, nn.Module):
-                body = copy.deepcopy(self.module)
-            elif self.module is not None:
-                body = self.module(n_features, n_classes)
-            else:
-                sizes = as_numbers("hidden_layer_sizes", self.hidden_layer_sizes)
-                if (sizes < 1).any() or (sizes % 1).any():
-                    given = shown(self.hidden_layer_sizes)
-                    raise ValueError(f"hidden_layer_sizes={given} must be integers of at least 1")
-                body = _mlp([n_features, *map(int, sizes), n_classes], self.dropout)
-        dtype = torch.float32 if X.dtype == np.float32 else torch.float64
-        head = Head(body, of_user=self.module is not None).to(dtype)
-        if self.module is not None:
-            self._check_outputs(head, X, seed, dtype)
-        return head
-
-    def _check_outputs(self, head: Head, X: Any, seed: int, dtype: torch.dtype) -> None:
-        """Refuse a module that does not give one logit for each class."""
-        rows = _tensor(X[:2])  # two, as some modules turn a single row into a vector
-        wanted = (rows.shape[0], len(self.classes_))
-        try:
-            with seeded(seed, "cpu"), torch.no_grad():
-                shape = tuple(copy.deepcopy(head).cpu().eval()(rows.to(dtype)).shape)
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(
-                f"module fails on rows of {rows.shape[1]} features: {error}"
-            ) from error
-        if shape != wanted:
-            raise ValueError(
-                f"module makes outputs of shape {shape} from {wanted[0]} rows, and y holds "
-                f"{wanted[1]} classes: it must make {wanted}, one logit for each class"
-            )
-
     def _make_net(self, criterion: Any, seed: int) -> NumericNet:
         settings = self._net_settings(
-            criterion, seed, padder=Padder(0), precision="fp32", max_grad_norm=None
+            criterion, seed, padding=Padding(0), precision="fp32", max_grad_norm=None
         )
         # From here on only the net holds the module.
         return NumericNet(self.__dict__.pop("module_"), **settings)
 
+    def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Iterator[tuple[Any, Any]]:
+        kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")
+        yield inputs, self.net_.logits(NumericDataset(inputs.astype(kind, copy=False)))
+
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()
-        kinds = [np.float64, np.float32]
-        check_unmasked("X", X)
-        with reading_numbers("X"):
-            X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
-        kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")
-        return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
-
-    def _validation_score(self, held: Any) -> float:
-        truth = held.targets if self.multilabel_ else self.classes_[held.targets]
-        return self.score(held.X, truth)
+        rows = checked_rows(self, X, [np.float64, np.float32], reset=False)
+        ((_, logits),) = self._row_outputs(rows)
+        return np.asarray(logits)

@@ -23,10 +23,9 @@ from skdice._checks import check_arguments, kinds_of
 from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice._fitting import all_or_nothing, check_params
 from skdice.backbones import DEFAULT_BACKBONE
-from skdice.engine.batching import Padder
-from skdice.engine.devices import has_bf16, resolve_device, seeded
-from skdice.engine.features import run_encoder, vectors_of_rows
-from skdice.estimators.checks import check_device
+from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
+from skdice.engine.layouts.layout import Padding
+from skdice.engine.vectors import run_encoder, vectors_of_rows
 from skdice.text.inputs import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 
@@ -234,7 +233,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         windows = encode_texts(self.tokenizer_, texts, longest, self.long_texts, cuts := Cuts())
         vectors = run_encoder(
             self.encoder_,
-            Padder.of(self.tokenizer_),
+            Padding.of(self.tokenizer_),
             windows,
             pooling=self.pooling,
             layer=self.layer,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.metrics import spans_f1_score
@@ -243,23 +243,3 @@ class DiceMRCTagger(TransformerEstimator):
             scores.append(spans_f1_score(spans, [[span[:3] for span in row] for row in rows]))
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
         return self
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        sentences, spans = self.task.read(self, X, y)
-        predicted = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        return self.task.rate(self, spans, predicted)
-
-    def score(self, X: Any, y: Any) -> float:
-        """F1 as in `evaluate`, from 0 to 1."""
-        return self.evaluate(X, y)["f1"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import Interval, StrOptions
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.tasks.multi_span_qa import MultiSpanReading
 
@@ -122,21 +122,3 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
             Each a list of named tuples ``(type, start, end, score)`` by position, in characters.
         """
         return super().predict_spans(X)
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Exact match and F1 of the best matching of answers, as in Quoref's evaluation.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``exact_match`` and ``f1``, each from 0 to 1.
-        """
-        return super().evaluate(X, y)
-
-    def score(self, X: Any, y: Any) -> float:
-        """F1 as in `evaluate`."""
-        return self.evaluate(X, y)["f1"]

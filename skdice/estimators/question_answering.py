@@ -11,11 +11,10 @@ from scipy.special import softmax
 
 from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
-from skdice.estimators._parameters import documented
+from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading
-from skdice.text.answers import read_answers
 from skdice.text.inputs import object_array
 from skdice.text.spans import Candidate
 
@@ -181,30 +180,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
             entry["probability"] = float(p)
         return row
 
-    def score(self, X: Any, y: Any) -> float:
-        """F1 as in `evaluate`, from 0 to 1."""
-        return self.evaluate(X, y)["f1"]
-
     def exact_match(self, X: Any, y: Any) -> float:
         """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
         return self.evaluate(X, y)["exact_match"]
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Exact match and F1 as in SQuAD's evaluation; F1 is of characters for Chinese.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``exact_match`` and ``f1``, each from 0 to 1.
-        """
-        self._check_fitted()
-        pairs = self.task.inputs(X)
-        answers = read_answers(y, len(pairs))
-        return self.task.rate(self, answers, self._predict(pairs))
 
     # ---- files
 

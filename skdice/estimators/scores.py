@@ -1,4 +1,4 @@
-"""Scores of classifiers."""
+"""Scores of predictions, once for all estimators."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skdice.metrics.classification import class_scores
-from skdice.metrics.labels import known_labels
-from skdice.tasks.classification import Classification, positive_index
-from skdice.text.inputs import check_weights, object_array
+from skdice.tasks.classification import Classification
+from skdice.text.inputs import object_array
 
 
 def outputs_of(model: Any) -> np.ndarray:
@@ -20,7 +17,53 @@ def outputs_of(model: Any) -> np.ndarray:
     return model.outputs_ if hasattr(model, "outputs_") else model.classes_
 
 
-class ClassScores:
+class Scored:
+    """`score` and `evaluate` of an estimator with a `task`, by what its `predict` gives."""
+
+    task: ClassVar[Any]
+
+    def score(self, X: Any, y: Any) -> float:
+        """F1 as in `evaluate`, from 0 to 1."""
+        return self._scores(X, y)["f1"]
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1, or exact match and F1 of answers; `measure_` names the unit.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            Each from 0 to 1: ``precision``, ``recall`` and ``f1`` of spans, micro (for plain tags
+            of tokens). Of answers ``exact_match`` and ``f1`` as in the evaluations of SQuAD and,
+            for several answers to a question, Quoref. If a decision was tuned for a cost, also the
+            ``cost`` of a row.
+        """
+        return self._scores(X, y)
+
+    def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
+        if hasattr(self, "fit"):  # and not predictions alone
+            check_is_fitted(self)
+        judge = self._judge()
+        true = self.task.truth(judge, X, y)
+        found = getattr(self, self.task.judged_by)(X)
+        scores = self.task.rate(judge, true, found, **how)
+        return {**scores, **self.task.cost(judge, X, true, found)}
+
+    def _judge(self) -> Any:
+        """The model whose labels and parameters say how rows are read and rated."""
+        return self
+
+    @property
+    def measure_(self) -> str:
+        """The words for what `evaluate` counts."""
+        measure: str = self.task.measure(self)
+        return measure
+
+
+class ClassScores(Scored):
     """Scores of classes, for estimators with `classes_` and, of two, `positive_`."""
 
     task: ClassVar[Classification] = Classification()
@@ -47,7 +90,7 @@ class ClassScores:
         ValueError, TypeError
             If `y` holds a label that `fit` did not see, such as the string "1" beside the class 1.
         """
-        return self._scores(X, y, sample_weight)["f1"]
+        return self._scores(X, y, sample_weight=sample_weight)["f1"]
 
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Precision, recall and F1 as in `score`, and accuracy.
@@ -61,7 +104,8 @@ class ClassScores:
         dict
             ``precision``, ``recall``, ``f1`` and ``accuracy``, each from 0 to 1. In a multi-label
             problem accuracy is the share of rows whose labels are all right, and there are
-            ``f1_macro`` and, for each label, ``f1 of <label>``.
+            ``f1_macro`` and, for each label, ``f1 of <label>``. If the decision was tuned for a
+            cost, there is the ``cost`` of a row.
 
         Raises
         ------
@@ -69,14 +113,6 @@ class ClassScores:
             As in `score`.
         """
         return self._scores(X, y)
-
-    def _scores(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        if not hasattr(self, "classes_"):
-            check_is_fitted(self)
-        labels = known_labels(y, self.classes_, getattr(self, "multilabel_", False))
-        check_consistent_length(X, labels)
-        weights = check_weights(sample_weight, len(labels))
-        return class_scores(labels, self.predict(X), self.classes_, positive_index(self), weights)
 
     def predict_labels(self, X: Any) -> np.ndarray:
         """Predictions by name.
@@ -95,11 +131,6 @@ class ClassScores:
         if not getattr(self, "multilabel_", False):
             return predicted
         return object_array([self.classes_[row > 0].tolist() for row in predicted])
-
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        return self.task.measure(self)
 
 
 def decision_scores(model: Any, logits: np.ndarray) -> np.ndarray:

@@ -12,9 +12,8 @@ from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import BLOCK, empty_table
-from skdice.engine.features import vectors_of_rows
-from skdice.estimators._parameters import documented
-from skdice.estimators.planning import frozen_vectors, unfitted_copy
+from skdice.engine.vectors import frozen_vectors, unfitted_copy, vectors_of_rows
+from skdice.estimators._documented import documented
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
 from skdice.tasks.classification import Classification, decided

@@ -23,10 +23,9 @@ from skdice import backbones
 from skdice._model_files import read_json
 from skdice._warn import warn
 from skdice.engine import adapters
-from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
-from skdice.estimators.checks import check_device
 from skdice.exceptions import LostParameterWarning, ServingWarning
 from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
@@ -44,7 +43,7 @@ _MODEL_FILES = re.compile(
     r"|(tokenizer|spiece|spm|sentencepiece.*|tiktoken)\.model"
 )
 # What the last fit chose, or was given.
-_CHOSEN = ("lr_", "max_epochs_")
+_CHOSEN = ("lr_", "max_epochs_", "tuned_for_")
 # Settings of training that may hold code; a loaded estimator predicts without them.
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
@@ -117,6 +116,8 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
     card = model_card(estimator, metrics or {})
     if caveat := estimator.task.pipeline_caveat(estimator):
         warn(caveat, ServingWarning)
+    if estimator.verbose and not isinstance(module, TaskModel):
+        print(estimator.task.served_by(estimator))
     if module.adapted:  # the backbone's files are not in the folder
         state["backbone"] = adapters.checksum_of_backbone(module)
     with replaced(folder, is_model_file) as new:

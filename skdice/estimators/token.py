@@ -10,8 +10,8 @@ import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.engine.arrays import blocks, empty_table
-from skdice.estimators._parameters import documented
-from skdice.estimators.planning import frozen_vectors, unfitted_copy
+from skdice.engine.vectors import frozen_vectors, unfitted_copy
+from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics.schemes import SCHEMES
 from skdice.tasks.tagging import Tagging
@@ -199,25 +199,8 @@ class DiceTokenClassifier(TransformerEstimator):
             If `y` holds an entity type (a tag, in the plain scheme) that `fit` did not see.
         """
         self._check_fitted()
-        rows, true = self.task.read(self, X, y)
-        self.task.check_scored(self, true)
-        return self.task.rate(self, true, self._predict(rows))["f1"]
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        self._check_fitted()
-        rows, true = self.task.read(self, X, y)
-        return self.task.rate(self, true, self._predict(rows))
+        self.task.check_scored(self, self.task.truth(self, X, y))
+        return super().score(X, y)
 
     def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.

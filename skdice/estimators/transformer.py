@@ -19,15 +19,18 @@ from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
+from skdice.engine.ahead import ahead
 from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
-from skdice.engine.batching import EncodedDataset, ahead
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, start_head, warn_of_few_rows
+from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
-from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators import hub, schedule, storage
+from skdice.engine.recipe import check_optimizer, spread_of_logits
+from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import OF_TEXT_NET
-from skdice.estimators.planning import plan_fit
+from skdice.estimators.net_settings import OF_TEXT_NET
+from skdice.estimators.scores import Scored
 from skdice.estimators.streams import iter_blocks
 from skdice.tasks import Task
 from skdice.text.long_texts import Cuts
@@ -45,7 +48,7 @@ _AUTO = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerEstimator(NetEstimator):
+class TransformerEstimator(Scored, NetEstimator):
     """Base of the text estimators.
 
     A subclass has a `task`, the parameters of that task, and the methods that predict.
@@ -108,17 +111,12 @@ class TransformerEstimator(NetEstimator):
         names: np.ndarray = getattr(self, self.task.outputs)
         return names
 
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        return self.task.measure(self)
-
     # ---- training
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
-        super()._check_params()
-        schedule.check_optimizer(self)
+        super()._check_params(mode)
+        check_optimizer(self)
         if self.adapter is not None:
             adapters.peft()
             if self.frozen != "none":
@@ -128,13 +126,6 @@ class TransformerEstimator(NetEstimator):
                 )
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
-        self.task.check_params(self, mode)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
-        """Plan a fit and run it."""
-        warm = hasattr(self, "net_") and np.array_equal(self.warm_start, True)
-        mode: Mode = "warm" if warm else "fresh"
-        return self._run(plan_fit(self, X, y, sample_weight, X_val, y_val, mode=mode))
 
     @available_if(lambda self: self.task.has_classes)
     def partial_fit(
@@ -152,8 +143,9 @@ class TransformerEstimator(NetEstimator):
         X, y, sample_weight
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
-            All labels or tags that will ever be seen; needed on the first call unless `y` holds
-            them all. A tagger takes new ones later, too: its head grows by them.
+            All labels or tags that will ever be seen; needed on the first call unless `y` holds two
+            or more. New ones may come later, too: the head grows by them, and they are last in
+            ``classes_``. With several labels a text all must be named at first.
 
         Returns
         -------
@@ -171,7 +163,7 @@ class TransformerEstimator(NetEstimator):
         settings = self._net_settings(
             criterion,
             seed,
-            padder=self.task.padder.of(self.tokenizer_),
+            padding=Padding.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
             precision=self.precision,
@@ -193,21 +185,13 @@ class TransformerEstimator(NetEstimator):
 
     def _resolve_schedule(self, plan: FitPlan) -> None:
         super()._resolve_schedule(plan)
-        schedule.start_head(self, plan)
+        start_head(self, plan)
         if plan.epochs is None:  # not one of many calls
-            schedule.warn_of_few_rows(plan)
-
-    def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
-        super()._train(net, plan)
-        if (held := plan.validation) is not None:
-            self.task.after_training(self, held, self._row_outputs(held.inputs, tell=False))
-
-    def _validation_score(self, held: Examples) -> float:
-        return self.task.validation_score(self, held, self._row_outputs(held.inputs, tell=False))
+            warn_of_few_rows(plan)
 
     def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
         # partial_fit is called often, and each call is short
-        return 0.0 if plan.epochs is not None else schedule.spread_of_logits(net, plan.dataset)
+        return 0.0 if plan.epochs is not None else spread_of_logits(net, plan.dataset)
 
     # ---- predictions
 
@@ -224,8 +208,7 @@ class TransformerEstimator(NetEstimator):
         if tell:
             self._tell(cuts)
 
-    def _row_outputs(self, inputs: list[Any], *, tell: bool = True) -> Blocks:
-        """Sources of a block of checked inputs, and what the model gives for each."""
+    def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Blocks:
         for sources, rows in self._windows_with_logits(inputs, tell=tell):
             yield sources, self.task.row_outputs(self, rows)
 

@@ -10,10 +10,10 @@ import numpy as np
 from skdice._checks import as_numbers, checked, position, same_length
 from skdice.estimators.tuned.decision import Decision
 from skdice.inspection.axes import given_axes, label_of, pyplot
-from skdice.metrics.decisions.bounds import is_bound
+from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.held_out_rows import ClassRows, SpanRows
-from skdice.metrics.decisions.objectives import is_objective
-from skdice.metrics.decisions.scoring import LOG_LOSS, resolve_scoring
+from skdice.metrics.decisions.objectives import Objective
+from skdice.metrics.decisions.scoring import LOG_LOSS, in_full, resolve_scoring
 
 
 @checked
@@ -150,7 +150,8 @@ class DecisionDisplay:
                 raise ValueError(f"label=None needs the tag 'O': give one of {list(names)}")
         bounded = together if getattr(objective, "each", True) else everything
         curves = _curves(decision, together, bounded, of_all, bias)
-        measure = _measure(objective, tuned.scoring)
+        whole = isinstance(objective, Objective)
+        measure = objective.describe() if whole else in_full(tuned.scoring, objective)
         return cls(**curves, measure=measure, label=str(label)).plot(axes=axes)
 
     def plot(self, *, axes: Any = None) -> Self:
@@ -222,19 +223,10 @@ def _curves(
         score = rows.score(objective, decisions) if of_all else objective.value(counts)
         hits, predicted, true = counts.pooled
         points.append((score, hits / max(predicted, 1), hits / max(true, 1)))
-        if is_bound(objective):
+        if isinstance(objective, Bound):
             holds.append(bool(objective.holds(rows.counts(decisions, bounded))))
     score, precision, recall = np.array(points, dtype=float).T
-    bound = {objective.measure: objective.asked} if is_bound(objective) else None
+    bound = {objective.measure: objective.asked} if isinstance(objective, Bound) else None
     chosen = int(np.searchsorted(grid, now))
     curves = {"bias": grid, "score": score, "precision": precision, "recall": recall}
     return {**curves, "chosen": chosen, "draws": draws, "holds": holds or None, "bound": bound}
-
-
-def _measure(objective: Any, scoring: Any) -> str:
-    """Name of what is tuned."""
-    if isinstance(scoring, str) and scoring not in ("auto", LOG_LOSS):
-        return scoring
-    if is_objective(objective):
-        return objective.describe()
-    return str(getattr(scoring, "__name__", "score"))

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
-from skdice.estimators.checks import check_rows
+from skdice.estimators.before_folds import check_rows
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
 from skdice.inspection.suspects import Record, innermost, layers, table_of, texts_of, with_texts

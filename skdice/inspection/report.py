@@ -6,7 +6,7 @@ import base64
 import io
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,23 @@ MOST_CURVES = 10  # of labels in one picture
 Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
 
 
+def _refusing_a_path(function: Callable[..., str]) -> Callable[..., str]:
+    """Say what to do to those who give the file as the next argument."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> str:
+        if len(args) > 3:
+            raise TypeError(
+                f"html_report got {shown(args[3])} after y. It returns the page as a string: write "
+                "it by pathlib.Path('report.html').write_text(html_report(estimator, X, y)). Give "
+                "all that follows y by name, as in title='Spam'"
+            )
+        return function(*args, **kwargs)
+
+    return call
+
+
+@_refusing_a_path
 @checked
 def html_report(
     estimator: Any,
@@ -104,11 +121,12 @@ def html_report(
     Returns
     -------
     str
+        The page, which names what the decision was tuned for.
 
     Raises
     ------
     TypeError, NotFittedError
-        If `estimator` holds no fitted estimator of skdice.
+        If `estimator` holds no fitted estimator of skdice, or a path follows y.
     ValueError
         If X, y and y_pred do not match, or `n_examples`, `n_bootstraps` or `random_state` is
         negative.
@@ -146,11 +164,21 @@ def html_report(
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     of_loss = f", loss {model.loss}" if hasattr(model, "loss") else ""
+    tuned = _tuned_for(estimator) or _tuned_for(model)
     about = (
-        f"{' of '.join(kinds)}{of_loss}, {counted(len(y), 'row')}; intervals hold 95 % of "
+        f"{' of '.join(kinds)}{of_loss}, {counted(len(y), 'row')}{tuned}; intervals hold 95 % of "
         f"{counted(n_bootstraps, 'bootstrap draw')} of rows; skdice {__version__}"
     )
     return as_page(name, about, body)
+
+
+def _tuned_for(model: Any) -> str:
+    """What a decision was tuned for, and the threshold of two classes."""
+    if not hasattr(model, "tuned_for_"):
+        return ""
+    threshold = getattr(model, "threshold_", None)
+    above = "" if threshold is None else f" (positive above a probability of {threshold:.2f})"
+    return f"; decision tuned for {model.tuned_for_['objective']}{above}"
 
 
 def as_page(name: str, about: str, body: str) -> str:
@@ -448,7 +476,7 @@ def _pictures(confusion: Any, classes: list[str], counts: Any) -> list[str]:
 
 
 def _curves(of_label: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[str]:
-    """Precision against recall of some labels, and of one label all against the threshold."""
+    """Precision against recall of some labels."""
     displays = {
         name: ThresholdDisplay._of(is_true, proba)
         for name, (is_true, proba) in list(of_label.items())[:MOST_CURVES]
@@ -463,10 +491,7 @@ def _curves(of_label: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[str]:
         ax.grid(alpha=0.25)
         ax.legend(fontsize=8, loc="lower left")
 
-    pictures = [_picture(draw, (5.5, 3.6))] if displays else []
-    if len(of_label) == 1:
-        pictures += [_picture(display.plot, (5.5, 3.6)) for display in displays.values()]
-    return pictures
+    return [_picture(draw, (5.5, 3.6))] if displays else []
 
 
 def _picture(plot: Any, size: tuple[float, float]) -> str:

@@ -18,7 +18,7 @@ from skdice.inspection.spans import Span, _paired, _Tagged
 from skdice.metrics.labels import read_labels
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
-from skdice.model_selection.held_out import out_of_fold
+from skdice.model_selection.folds import out_of_fold
 from skdice.text.alignment import align
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 from skdice.text.posterior import SpanPosterior

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from skdice._checks import as_numbers, check_has, checked
-from skdice.estimators.checks import with_pos_label
+from skdice.estimators.before_folds import with_pos_label
 from skdice.inspection.axes import axes_or_new
 from skdice.losses import TverskyLoss, resolve_loss
 from skdice.model_selection.checks import folds_of

@@ -6,11 +6,8 @@
 >>> DSCLoss(background=0)(logits, torch.tensor([0, 0, 1, 2])).backward()
 """
 
-# ruff: noqa: F403, F405, I001
-import importlib
-import pkgutil
-
-# The losses in the order of all lists. One without a line here comes after them; see below.
+# ruff: noqa: F403, I001
+# A new loss is one file and a line here. They are in the order of all lists.
 from skdice.losses.cross_entropy import CrossEntropyLoss as CrossEntropyLoss
 from skdice.losses.cross_entropy import WeightedCrossEntropyLoss as WeightedCrossEntropyLoss
 from skdice.losses.focal import FocalLoss as FocalLoss
@@ -21,22 +18,17 @@ from skdice.losses.compound import CompoundLoss as CompoundLoss
 from skdice.losses.sigmoid_f1 import SigmoidF1Loss as SigmoidF1Loss
 from skdice.losses.asymmetric import AsymmetricLoss as AsymmetricLoss
 from skdice.losses.mom import MoMLoss as MoMLoss
-from skdice.losses.functional import *
+
 from skdice.losses import functional
-
-from skdice.losses._base import LOSSES as LOSSES
-from skdice.losses._base import Loss as Loss
-from skdice.losses._base import resolve_loss as resolve_loss
-from skdice.losses._span_criteria import HeadsLoss as HeadsLoss
-from skdice.losses._span_criteria import SpanEndsLoss as SpanEndsLoss
-from skdice.losses._search_ranges import OneMinus as OneMinus
-from skdice.losses._search_ranges import Range as Range
-from skdice.losses._hf_trainer import for_trainer as for_trainer
-
-# A new loss is one file of this folder: whatever defines a `name` is found and exported.
-for _file in pkgutil.iter_modules(__path__, f"{__name__}."):
-    importlib.import_module(_file.name)
-globals().update({cls.__name__: cls for cls in LOSSES.values()})
+from skdice.losses.functional import *
+from skdice.losses.base import LOSSES as LOSSES
+from skdice.losses.base import Loss as Loss
+from skdice.losses.base import resolve_loss as resolve_loss
+from skdice.losses.search_ranges import OneMinus as OneMinus
+from skdice.losses.search_ranges import Range as Range
+from skdice.losses.span_ends import HeadsLoss as HeadsLoss
+from skdice.losses.span_ends import SpanEndsLoss as SpanEndsLoss
+from skdice.losses.trainer import for_trainer as for_trainer
 
 LOSS_NAMES: tuple[str, ...] = tuple(LOSSES)
 # The rows of a comparison by default: the paper's six losses and `ce_dice`.

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._inputs import LossInputs, at_least_tiny, resolve_background
-from skdice.losses._parameters import (
-    INF,
+from skdice._compat import StrOptions
+from skdice.losses._constraints import (
+    BACKGROUND,
+    CLASS_WEIGHT,
     ClassWeight,
     Number,
     PerClass,
     is_above_zero,
+    number,
 )
 from skdice.losses._soft_counts import (
     Formula,
@@ -28,7 +29,8 @@ from skdice.losses._soft_counts import (
     soft_counts,
 )
 from skdice.losses._surrogate import surrogate_sums, surrogate_weights
-from skdice.losses._surrogate_by_index import pooled_surrogate, sums_of_indices
+from skdice.losses.base import Loss
+from skdice.losses.inputs import LossInputs, at_least_tiny, resolve_background
 
 OPTIONS = ("smooth", "average", "absent", "class_weight", "ohem_ratio", "surrogate", "ema_decay")
 
@@ -54,12 +56,7 @@ def overlap_loss(
     `background` is one by `resolve_background`.
     """
     average = resolve_average(inputs, average, background)
-    linear = formula._replace(squared=False, squares_targets=False)
     mines = is_above_zero(ohem_ratio)
-    plain = surrogate == "log" and not (mines or is_above_zero(ema_decay))
-    if plain and average == "micro" and inputs.index is not None:
-        return pooled_surrogate(inputs, linear, background, class_weight, smooth), running
-
     factors = class_factors(inputs.logits, class_weight, background)
     # A mean over examples; with several labels, each class has its own mean.
     share = inputs.share_of_example()
@@ -82,7 +79,8 @@ def overlap_loss(
     if surrogate == "log":
         if average == "macro":
             factors = factors / at_least_tiny(factors.sum())
-        counts, losses = _sums_of_blocks(inputs, linear, average, factors)
+        formula = formula._replace(squared=False, squares_targets=False)
+        counts, losses = surrogate_sums(inputs, formula, average, factors)
     else:
         counts = soft_counts(inputs, scores(inputs, formula), formula)
     counts, running = moving_average(inputs.total(counts), running, ema_decay)
@@ -91,7 +89,7 @@ def overlap_loss(
     if losses is not None:
         averaged = factors if average == "macro" else None
         hits, errors = counts.unbind()
-        weights = surrogate_weights(hits, errors, linear, share, smooth, averaged)
+        weights = surrogate_weights(hits, errors, formula, share, smooth, averaged)
         return sum(w * loss for w, loss in zip(weights, losses, strict=True)).sum(), running
     loss = ratio(counts, smooth)
     if average == "macro":
@@ -106,22 +104,6 @@ def resolve_average(inputs: LossInputs, average: str, background: int | None) ->
     if average != "auto":
         return average
     return "micro" if background is not None or inputs.kind == "binary" else "macro"
-
-
-def _sums_of_blocks(
-    inputs: LossInputs, formula: Formula, average: str, factors: Tensor
-) -> tuple[Tensor, Tensor]:
-    """`surrogate_sums` of all rows, block by block."""
-    blocks, sums = inputs.blocks(), []
-    for block in blocks:
-        found = sums_of_indices(block, formula) if average == "macro" else None
-        if found is not None:
-            sums.append((found[0], factors * found[1]))
-        else:
-            sums.append(surrogate_sums(block, formula, average, factors))
-    inputs.take_true_class_log_p(blocks)
-    counts, losses = (torch.stack(tables).sum(0) for tables in zip(*sums, strict=True))
-    return counts, losses
 
 
 def _mean_over_samples(
@@ -148,12 +130,16 @@ class OverlapLoss(Loss):
     """
 
     formula: ClassVar[Callable[..., Formula]]
-    bounds = {"smooth": (0, INF), "ohem_ratio": (0, INF), "ema_decay": (0, 1)}
-    choices = {
-        **Loss.choices,
-        "average": ("auto", "micro", "macro", "samples"),
-        "absent": ("auto", "include", "ignore"),
-        "surrogate": ("none", "log"),
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Loss._parameter_constraints,
+        "smooth": number(0),
+        "average": [StrOptions({"auto", "micro", "macro", "samples"})],
+        "background": BACKGROUND,
+        "absent": [StrOptions({"auto", "include", "ignore"})],
+        "class_weight": CLASS_WEIGHT,
+        "ohem_ratio": number(0),
+        "surrogate": [StrOptions({"none", "log"})],
+        "ema_decay": number(0, 1),
     }
     excludes_background = True
     heeds_weights = True
@@ -226,13 +212,8 @@ class OverlapLoss(Loss):
             self.running_ = torch.zeros_like(state_dict[f"{prefix}running_"])
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        return {**super()._keywords(params, state), "running": state.get("running_")}
-
-    def kernel(
-        self, inputs: LossInputs, *, background: int | None, running: Tensor | None, **values: Any
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss, and the counts to remember; see `Loss.kernel`."""
+    def kernel(self, inputs: LossInputs, *, background: int | None, **values: Any) -> Tensor:
+        """The loss; in training it remembers the counts. See `Loss.kernel`."""
         options = {name: values.pop(name) for name in OPTIONS}
         inputs, background = resolve_background(inputs, background)
         learns = self.training and torch.is_grad_enabled()
@@ -240,7 +221,9 @@ class OverlapLoss(Loss):
             inputs,
             self.formula(**values),
             background=background,
-            running=running if learns else None,
+            running=self.running_ if learns else None,
             **options,
         )
-        return loss, {"running_": running} if learns and running is not None else {}
+        if learns and running is not None:
+            self.running_ = running
+        return loss

@@ -10,54 +10,46 @@ import numpy as np
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from skdice._checks import Kinds, check_arguments, check_choice, kinds_of
-from skdice.losses._parameters import (
-    LOSS_KINDS,
-    check_background,
-    check_number,
-    check_per_class,
-)
+from skdice._checks import check_value
+from skdice._compat import InvalidParameterError
+from skdice.losses._constraints import TENSOR
 
 
 class ParametrizedModule(nn.Module):
     """Base of modules whose constructor arguments are read, set, compared and cloned by name."""
 
-    # Lowest and highest values of numbers, and the values of strings, by parameter.
-    bounds: ClassVar[dict[str, tuple[float, float]]] = {}
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
+    # As in scikit-learn. A parameter that has none here is not checked.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     # What a class knows of its constructor, once.
     _signature: ClassVar[inspect.Signature]
-    _kinds: ClassVar[dict[str, Kinds]]
     _names: ClassVar[tuple[str, ...]]
+    _numbers: ClassVar[tuple[str, ...]]  # parameters that may be a tensor of one number
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if "_names" not in cls.__dict__:
             cls._signature = inspect.signature(cls.__init__)
-            cls._kinds = kinds_of(cls.__init__, LOSS_KINDS)
             cls._names = tuple(sorted(list(cls._signature.parameters)[1:]))
+            rules = cls._parameter_constraints
+            cls._numbers = tuple(name for name in cls._names if TENSOR in rules.get(name, ()))
         self = super().__new__(cls)
         nn.Module.__init__(self)  # before a dataclass assigns to it
         # Before torch takes a module that is given as a number for a part of this one.
-        cls._check_kinds(cls._signature.bind_partial(self, *args, **kwargs).arguments)
+        cls._check_each(cls._signature.bind_partial(self, *args, **kwargs).arguments)
         return self
 
     def __post_init__(self) -> None:
         self._check()
 
     @classmethod
-    def _check_kinds(cls, params: Mapping[str, Any]) -> None:
-        check_background(params.get("background"))
-        check_arguments(cls._kinds, params)
+    def _check_each(cls, params: Mapping[str, Any]) -> None:
+        """Refuse values that a parameter may not have."""
+        for name, value in params.items():
+            if name in cls._parameter_constraints:
+                check_value(name, value, cls._parameter_constraints[name], InvalidParameterError)
 
     def _check(self) -> None:
-        """Refuse wrong parameters."""
-        for name, (low, high) in self.bounds.items():
-            check_number(name, getattr(self, name), low, high)
-        for name, choices in self.choices.items():
-            check_choice(name, getattr(self, name), choices)
-        check_per_class("class_weight", getattr(self, "class_weight", None))
-        check_background(getattr(self, "background", None))
+        """Refuse parameters that do not go together."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, with those of its `parts` if `deep`."""
@@ -85,7 +77,7 @@ class ParametrizedModule(nn.Module):
                     f"Invalid parameter {name!r} for {type(self).__name__}: it has "
                     f"{sorted(self.get_params())}"
                 )
-        self._check_kinds(of_self)
+        self._check_each(of_self)
         for loss in (clone(self), self):  # a copy first, which refuses wrong values
             for name, value in of_self.items():
                 setattr(loss, name, value)

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from skdice.losses._inputs import LossInputs, at_least_tiny
-from skdice.losses._parameters import Number, PerClass, class_vector, is_above_zero
+from skdice.losses._class_factors import class_vector
+from skdice.losses._constraints import Number, PerClass, is_above_zero
+from skdice.losses.inputs import LossInputs, at_least_tiny
 
 
 class Formula(NamedTuple):

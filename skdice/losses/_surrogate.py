@@ -18,9 +18,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from skdice.losses._inputs import LossInputs, at_least_tiny, finite
-from skdice.losses._parameters import Number
+from skdice.losses._constraints import Number
 from skdice.losses._soft_counts import Formula, soft_counts
+from skdice.losses.inputs import LossInputs, at_least_tiny, finite
 
 
 def surrogate_sums(

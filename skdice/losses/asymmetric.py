@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._inputs import LossInputs, resolve_background
-from skdice.losses._parameters import INF, Number, scalar
-from skdice.losses._search_ranges import Range
+from skdice.losses._class_factors import scalar
+from skdice.losses._constraints import BACKGROUND, Number, number
+from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses
+from skdice.losses.inputs import LossInputs, resolve_background
+from skdice.losses.search_ranges import Range
 
 
 def asymmetric(
@@ -107,11 +108,13 @@ class AsymmetricLoss(Loss):
     name = "asymmetric"
     heeds_weights = True
     kernel = staticmethod(asymmetric)
-    bounds = {
-        "gamma_pos": (0, INF),
-        "gamma_neg": (0, INF),
-        "clip": (0, 1),
-        "label_smoothing": (0, 1),
+    _parameter_constraints = {
+        **Loss._parameter_constraints,
+        "gamma_pos": number(0),
+        "gamma_neg": number(0),
+        "clip": number(0, 1),
+        "label_smoothing": number(0, 1),
+        "background": BACKGROUND,
     }
     searched = {
         "gamma_pos": Range(0.0, 2.0),

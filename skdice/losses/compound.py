@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, resolve_loss
-from skdice.losses._inputs import LossInputs
-from skdice.losses._parameters import Number, check_single, scalar
-from skdice.losses._search_ranges import Range
+from skdice.losses._class_factors import scalar
+from skdice.losses._constraints import Number, check_single, number
+from skdice.losses.base import Loss, resolve_loss
+from skdice.losses.inputs import LossInputs
+from skdice.losses.search_ranges import Range
 
-Part = Callable[[LossInputs], tuple[Tensor, dict[str, Tensor]]]  # as `kernel` gets it
+Part = Callable[[LossInputs], Tensor]  # as `kernel` gets it
 
 
 class CompoundLoss(Loss):
@@ -60,7 +61,7 @@ class CompoundLoss(Loss):
     heeds_weights = True
     reductions = ("mean",)
     searched = {"weight": Range(0.0, 1.0)}
-    bounds = {"weight": (0, 1)}
+    _parameter_constraints = {**Loss._parameter_constraints, "weight": number(0, 1)}
 
     first: Loss
     second: Loss
@@ -111,14 +112,9 @@ class CompoundLoss(Loss):
         """Both losses."""
         return {"first": self.first, "second": self.second}
 
-    def kernel(
-        self, inputs: LossInputs, *, first: Part, second: Part, weight: Number
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def kernel(self, inputs: LossInputs, *, first: Part, second: Part, weight: Number) -> Tensor:
         """The weighted mean of both parts; see `Loss.kernel`."""
-        # The second first: an overlap loss may leave probabilities that the first needs, too.
-        of_second, changed = second(inputs)
-        of_first, changed_first = first(inputs)
-        return self.mean_of(of_first, of_second, weight), {**changed_first, **changed}
+        return self.mean_of(first(inputs), second(inputs), weight)
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""

@@ -8,10 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._inputs import LossInputs, class_sides
-from skdice.losses._parameters import INF, TINY, ClassWeight, Number, PerClass, is_above_zero
-from skdice.losses._search_ranges import Range
+from skdice.losses._constraints import (
+    CLASS_WEIGHT,
+    ClassWeight,
+    Number,
+    PerClass,
+    is_above_zero,
+    number,
+)
+from skdice.losses.base import Loss
+from skdice.losses.inputs import LossInputs, class_sides
+from skdice.losses.search_ranges import Range
 
 
 def cross_entropy(
@@ -157,7 +164,12 @@ class CrossEntropyLoss(Loss):
 
     name = "ce"
     heeds_weights = True
-    bounds = {"label_smoothing": (0, 1), "tau": (0, INF)}
+    _parameter_constraints = {
+        **Loss._parameter_constraints,
+        "label_smoothing": number(0, 1),
+        "class_weight": CLASS_WEIGHT,
+        "tau": number(0),
+    }
     searched = {"label_smoothing": Range(0.0, 0.2)}
     needed_buffers = ("class_counts", "n_samples")
     normalizes_over_positions = True
@@ -260,7 +272,11 @@ class WeightedCrossEntropyLoss(Loss):
     name = "weighted_ce"
     heeds_weights = True
     kernel = staticmethod(weighted_cross_entropy)
-    bounds = {"K": (TINY, INF)}
+    _parameter_constraints = {
+        **Loss._parameter_constraints,
+        "K": number(0, closed="right"),
+        "class_weight": CLASS_WEIGHT,
+    }
     searched = {"K": Range(1.0, 20.0, log=True)}
     needed_buffers = ("class_counts", "n_samples")
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from skdice._checks import KINDS
 from skdice.losses._overlap import OverlapLoss
-from skdice.losses._search_ranges import Range
 from skdice.losses._soft_counts import Formula
+from skdice.losses.search_ranges import Range
 
 
 def dice_formula(squared: bool = True) -> Formula:
@@ -120,6 +121,7 @@ class DiceLoss(OverlapLoss):
     """
 
     name = "dice"
+    _parameter_constraints = {**OverlapLoss._parameter_constraints, "squared": [KINDS["bool"]]}
     formula: ClassVar[Callable[..., Formula]] = staticmethod(dice_formula)
     searched = {"smooth": Range(0.01, 10.0, log=True)}
 

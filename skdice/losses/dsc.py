@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from skdice._warn import warn
 from skdice.exceptions import LiteralLossWarning
-from skdice.losses._parameters import INF, Number
-from skdice.losses._search_ranges import Range
+from skdice.losses._constraints import Number, number
 from skdice.losses._soft_counts import Formula
 from skdice.losses.dice import DiceLoss, dice_formula
+from skdice.losses.search_ranges import Range
 
 
 def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
@@ -56,7 +56,7 @@ class DSCLoss(DiceLoss):
     """
 
     name = "dsc"
-    bounds = {**DiceLoss.bounds, "exponent": (0, INF)}
+    _parameter_constraints = {**DiceLoss._parameter_constraints, "exponent": number(0)}
     formula = staticmethod(dsc_formula)
     searched = {"exponent": Range(0.0, 0.5), **DiceLoss.searched}
     literal_params = {**DiceLoss.literal_params, "exponent": 1.0, "squared": False}

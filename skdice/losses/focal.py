@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._inputs import LossInputs, class_sides, resolve_background
-from skdice.losses._parameters import INF, Number, PerClass, check_number, check_per_class, scalar
-from skdice.losses._search_ranges import Range
+from skdice.losses._class_factors import scalar
+from skdice.losses._constraints import BACKGROUND, PER_CLASS, Number, PerClass, number
+from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses, prior_of
+from skdice.losses.inputs import LossInputs, class_sides, resolve_background
+from skdice.losses.search_ranges import Range
 
 
 def focal(
@@ -78,7 +79,12 @@ class FocalLoss(Loss):
     name = "focal"
     heeds_weights = True
     kernel = staticmethod(focal)
-    bounds = {"gamma": (0, INF)}
+    _parameter_constraints = {
+        **Loss._parameter_constraints,
+        "gamma": number(0),
+        "alpha": [*PER_CLASS, *number(0, 1)],
+        "background": BACKGROUND,
+    }
     searched = {"gamma": Range(0.0, 5.0)}
 
     gamma: Number = 2.0
@@ -98,10 +104,3 @@ class FocalLoss(Loss):
         factors = [alpha] * len(self.class_counts_)
         factors[int(background)] = 1.0 - alpha
         return prior_of(self, factors)
-
-    def _check(self) -> None:
-        super()._check()
-        if _is_number(self.alpha):
-            check_number("alpha", self.alpha, 0, 1)
-        else:
-            check_per_class("alpha", self.alpha)

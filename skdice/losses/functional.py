@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from skdice.losses._base import LOSSES
+from skdice.losses.base import LOSSES
 
 __all__ = [
     "asymmetric_loss",

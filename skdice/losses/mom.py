@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._inputs import LossInputs, at_least_tiny, resolve_background
-from skdice.losses._parameters import Number
-from skdice.losses._search_ranges import Range
+from skdice.losses._constraints import BACKGROUND, Number, number
+from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses
+from skdice.losses.inputs import LossInputs, at_least_tiny, resolve_background
+from skdice.losses.search_ranges import Range
 
 
 def mom(
@@ -95,7 +95,11 @@ class MoMLoss(Loss):
     name = "mom"
     heeds_weights = True
     kernel = staticmethod(mom)
-    bounds = {"lam": (0, 1)}
+    _parameter_constraints = {
+        **Loss._parameter_constraints,
+        "lam": number(0, 1),
+        "background": BACKGROUND,
+    }
     searched = {"lam": Range(0.0, 1.0)}
     needed_buffers = ("class_counts",)
     is_set_level = True

@@ -6,12 +6,21 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._inputs import LossInputs, resolve_background
+from skdice._compat import StrOptions
+from skdice.losses._constraints import (
+    BACKGROUND,
+    CLASS_WEIGHT,
+    MOST,
+    ClassWeight,
+    Number,
+    PerClass,
+    number,
+)
 from skdice.losses._overlap import overlap_loss, resolve_average
-from skdice.losses._parameters import INF, TINY, ClassWeight, Number, PerClass
-from skdice.losses._search_ranges import Range
+from skdice.losses.base import Loss
 from skdice.losses.dice import dice_formula
+from skdice.losses.inputs import LossInputs, resolve_background
+from skdice.losses.search_ranges import Range
 
 
 def sigmoid_f1(
@@ -96,8 +105,14 @@ class SigmoidF1Loss(Loss):
     name = "sigmoid_f1"
     heeds_weights = True
     kernel = staticmethod(sigmoid_f1)
-    bounds = {"beta": (TINY, INF), "eta": (-INF, INF)}
-    choices = {**Loss.choices, "average": ("auto", "micro", "macro")}
+    _parameter_constraints = {
+        **Loss._parameter_constraints,
+        "beta": number(0, closed="right"),
+        "eta": number(-MOST),
+        "average": [StrOptions({"auto", "micro", "macro"})],
+        "background": BACKGROUND,
+        "class_weight": CLASS_WEIGHT,
+    }
     searched = {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
     excludes_background = True
     is_set_level = True

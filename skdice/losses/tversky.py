@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from skdice._checks import KINDS
+from skdice.losses._constraints import Number, is_above_zero, number
 from skdice.losses._overlap import OverlapLoss
-from skdice.losses._parameters import INF, Number, is_above_zero
-from skdice.losses._search_ranges import OneMinus, Range
 from skdice.losses._soft_counts import Formula
+from skdice.losses.search_ranges import OneMinus, Range
 
 
 def tversky_formula(alpha: Number = 0.3, beta: Number = 0.7, squared: bool = True) -> Formula:
@@ -66,7 +67,12 @@ class TverskyLoss(OverlapLoss):
     """
 
     name = "tversky"
-    bounds = {**OverlapLoss.bounds, "alpha": (0, INF), "beta": (0, INF)}
+    _parameter_constraints = {
+        **OverlapLoss._parameter_constraints,
+        "alpha": number(0),
+        "beta": number(0),
+        "squared": [KINDS["bool"]],
+    }
     formula = staticmethod(tversky_formula)
     searched = {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}
     literal_params = {**OverlapLoss.literal_params, "squared": False}

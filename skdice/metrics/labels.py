@@ -74,6 +74,11 @@ class Labels(NamedTuple):
         """True if a row may have several labels."""
         return self.given != "labels"
 
+    def take(self, rows: np.ndarray) -> Labels:
+        """Some rows by position; one label a row that none of them has is no class."""
+        values = self.values[rows]
+        return Labels(values, self.classes if self.multilabel else np.unique(values), self.given)
+
     def joined(self, more: Any) -> Labels:
         """The same with all labels that will ever be seen, as `partial_fit` is told them."""
         if self.given == "labels":
@@ -120,6 +125,21 @@ class Labels(NamedTuple):
         rows = np.zeros((len(self.values), len(known)), dtype=int)
         rows[:, [known.index(label) for label in names]] = self.values
         return rows
+
+
+def places_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The place of each label among `classes`, which holds them all in any order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdice.metrics.labels import places_of
+    >>> places_of(np.array(["b", "c"]), np.array(["c", "a", "b"])).tolist()
+    [2, 0]
+    """
+    order = np.argsort(classes)
+    places: np.ndarray = order[np.searchsorted(classes, labels, sorter=order)]
+    return places
 
 
 def read_labels(y: Any, n_rows: int | None = None, name: str = "y") -> Labels:

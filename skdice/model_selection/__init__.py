@@ -3,7 +3,7 @@
 from skdice.estimators.tuned.prior import adapt_prior
 from skdice.losses import OneMinus
 from skdice.model_selection.comparison import Comparison, compare_losses
-from skdice.model_selection.held_out import OutOfFold, out_of_fold
+from skdice.model_selection.folds import OutOfFold, out_of_fold
 from skdice.model_selection.search import LossSearchCV
 from skdice.model_selection.spaces import loss_space
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.dummy import DummyClassifier
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
@@ -14,7 +15,6 @@ from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
-from skdice.metrics.decisions.scoring import Decided
 from skdice.metrics.labels import as_labels, plain_values, read_labels
 from skdice.text.inputs import check_groups, holds_tags
 
@@ -41,24 +41,21 @@ def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any]
 def check_scores(scoring: Any, y: Any) -> None:
     """Refuse names of scikit-learn's scorers that fail on these labels, as after every fit.
 
-    Tried are predictions that are all right. Scorers of probabilities are not tried.
+    What is scored is a `DummyClassifier`, before any work.
     """
     in_lists = holds_tags(y)
-    true = plain_values(y, "y")
-    if in_lists:
-        true = np.fromiter(true, dtype=object, count=len(true))
-    true = np.asarray(true)
-    estimator = Decided(true, np.array([0, 1]) if true.ndim > 1 or in_lists else np.unique(true))
+    true = np.asarray([0] if in_lists else plain_values(y, "y"))
+    rows = np.zeros((len(true), 1))
     every = scoring.values() if isinstance(scoring, dict) else scoring
     for scorer in every if isinstance(scoring, (list, tuple, dict)) else [scoring]:
         if not isinstance(scorer, str):
             continue
         try:
+            if in_lists:
+                raise ValueError("it scores labels, and y holds lists of tags or names")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                get_scorer(scorer)(estimator, np.zeros((len(true), 1)), true)
-        except AttributeError:
-            continue
+                get_scorer(scorer)(DummyClassifier().fit(rows, true), rows, true)
         except (ValueError, TypeError) as error:
             remedy = "class_f1_scorer of skdice.metrics, or a name such as 'f1_macro'"
             if in_lists:

@@ -22,16 +22,16 @@ from skdice._checks import check_has, checked, shown
 from skdice._tables import html_table, text_table
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
-from skdice.estimators.checks import check_estimator, check_validation, with_pos_label
-from skdice.estimators.planning import length_of_fit
-from skdice.estimators.schedule import given, rows_of_update
+from skdice.engine.fit_plan import check_validation, length_of_fit
+from skdice.engine.recipe import given, rows_of_update
+from skdice.estimators.before_folds import check_estimator, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
 from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress, OfUpdates
-from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.resampling.drawing import check_sampler, draw_rows
 
 MOST_SEEDS = 100_000
 

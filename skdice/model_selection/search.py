@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice._fitting import all_or_nothing, check_params
+from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
-from skdice.estimators.checks import check_rows, draw_seed
+from skdice.estimators.before_folds import check_rows
 from skdice.model_selection.checks import (
     check_classes,
     check_scores,

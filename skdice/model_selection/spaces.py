@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
-from skdice.estimators.checks import check_estimator
+from skdice.engine.recipe import rate_of
+from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier
-from skdice.estimators.schedule import rate_of
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 

@@ -1,6 +1,6 @@
 """Samplers with imbalanced-learn's interface for texts, pairs and tagged sentences."""
 
-from skdice.resampling.batches import BalancedBatchSampler
+from skdice.resampling.drawing import BalancedBatchSampler
 from skdice.resampling.paper import table8_training_sets
 from skdice.resampling.pipeline import Pipeline, make_pipeline
 from skdice.resampling.replacement import EntityReplacement, build_gazetteer

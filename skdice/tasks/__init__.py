@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-from skdice._modules import TASK_NAMES
+from skdice._names import TASKS as PLACES
+from skdice._names import made
 from skdice.tasks._base import Task
-from skdice.tasks._training import check_known, check_occurring, check_reduction, fresh_loss
 
+TASKS: dict[str, Task] = {name: made("tasks", place) for name, place in PLACES.items()}
 
-def _task_in(module: Any) -> Task:
-    """The task that a module defines, beside those that it imports."""
-    (found,) = (
-        cls
-        for cls in vars(module).values()
-        if isinstance(cls, type) and issubclass(cls, Task) and cls.__module__ == module.__name__
-    )
-    task: Task = found()
-    return task
-
-
-# By their names, which are those of their modules.
-TASKS: dict[str, Task] = {
-    name: _task_in(importlib.import_module(f"skdice.tasks.{name.replace('-', '_')}"))
-    for name in TASK_NAMES
-}
-
-__all__ = ["TASKS", "Task", "check_known", "check_occurring", "check_reduction", "fresh_loss"]
+__all__ = ["TASKS", "Task"]

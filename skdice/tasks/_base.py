@@ -11,10 +11,21 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
-from skdice.backbones import class_with_head, load_config
-from skdice.engine.batching import EncodedDataset, Padder
-from skdice.engine.module import EncoderModule, EncoderWithHead
-from skdice.engine.plan import Examples, Mode
+from skdice import backbones
+from skdice._warn import warn
+from skdice.engine import adapters
+from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.fit_plan import Examples, Mode
+from skdice.engine.module import (
+    EncoderModule,
+    EncoderWithHead,
+    TaskModel,
+    checkpoint_gradients,
+    copy_out_of_file,
+    freeze,
+)
+from skdice.exceptions import UnnamedLabelsWarning
 from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
 from skdice.text.long_texts import Cuts
@@ -30,8 +41,8 @@ class Task(ABC):
 
     A task has no state: `model` is always the estimator, whose parameters it reads and on which
     `learn` sets the fitted attributes (labels, scheme). A fit calls `read`, `learn`, `strata`,
-    `sampled`, `prepare_training`, `encode`, `dataset` and `criterion`, in this order; see
-    ``TransformerEstimator``.
+    `sampled`, `prepare_training`, `build`, `encode`, `dataset` and `criterion`, in this order: see
+    `skdice.engine.fit_plan`.
     """
 
     name: ClassVar[str]  # on the command line and in `Dataset`
@@ -44,6 +55,7 @@ class Task(ABC):
     keys: ClassVar[tuple[str, ...]]  # of a row of X in JSON lines
     formats: ClassVar[tuple[str, ...]]  # in which predictions are written; "auto" is the first
     tuned_by: ClassVar[str] = "BiasTunedClassifier"  # the estimator that tunes its decision
+    judged_by: ClassVar[str] = "predict"  # the method whose rows `rate` takes
     judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
     outputs: ClassVar[str] = "classes_"  # the attribute that names the outputs of the head
     unit: ClassVar[str] = "texts"  # what the loss counts
@@ -53,8 +65,8 @@ class Task(ABC):
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
     is_default: ClassVar[bool] = True  # for a model of transformers with this head
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
+    keeps_weightless: ClassVar[bool] = True  # rows of weight 0 stay in their batches
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
-    padder: ClassVar[type[Padder]] = Padder
 
     def __str__(self) -> str:
         return self.name
@@ -103,6 +115,10 @@ class Task(ABC):
         Returns training and validation examples, their targets by the labels that were learned.
         """
 
+    def labels_in(self, targets: Any) -> Iterable[Any]:
+        """Return the labels that training rows have, in the form that `learn` takes them."""
+        return ()
+
     def strata(self, model: Any, data: Examples) -> Any:
         """Return a key for each row that a validation split keeps in proportion; None for none."""
         return None
@@ -122,11 +138,36 @@ class Task(ABC):
 
     def uses_native_head(self, model: Any) -> bool:
         """Return whether the head is the architecture's own, as transformers has it."""
-        return class_with_head(self.head, load_config(model.backbone)) is not None
+        return (
+            backbones.class_with_head(self.head, backbones.load_config(model.backbone)) is not None
+        )
 
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
         return EncoderWithHead(encoder, n_outputs, dropout=model.dropout)
+
+    def build(
+        self, model: Any, seed: int, inputs: Any = None, n_outputs: int | None = None
+    ) -> None:
+        """Set on `model` the tokenizer and a module: the encoder with a new head."""
+        device = resolve_device(model.device)
+        tokenizer = backbones.load_tokenizer(model.backbone)
+        n_outputs = self.n_outputs(model) if n_outputs is None else n_outputs
+        with seeded(seed, device):
+            if self.uses_native_head(model):
+                loaded = backbones.load_with_head(model.backbone, str(self.head), n_outputs)
+                module: EncoderModule = TaskModel(loaded, str(self.head), model.dropout)
+            else:
+                module = self.assemble(model, backbones.load_encoder(model.backbone), n_outputs)
+        with seeded(seed, device):  # the model may have drawn numbers for a head of its own
+            if isinstance(module, TaskModel):
+                module.reset_output_layer()
+            if model.adapter is not None:
+                adapters.add_adapter(module, model.adapter)
+        freeze(module, model.frozen)
+        copy_out_of_file(module)
+        checkpoint_gradients(module, model.gradient_checkpointing)
+        model.tokenizer_, model.module_ = tokenizer, module
 
     def update_module(self, model: Any, module: EncoderModule) -> None:
         """Let a trained module take parameters of the head that were set since."""
@@ -312,6 +353,10 @@ model("Ann lives in Rome")"""
         """Return how predictions of skdice and of transformers differ, if `native` can be read."""
         return ""
 
+    def served_by(self, model: Any) -> str:
+        """Return what runs a head of skdice's own."""
+        return "Its head is skdice's own: transformers cannot read it."
+
     def pipeline_caveat(self, model: Any) -> str:
         """Return why transformers cannot run the model, or would predict otherwise, if so."""
         return ""
@@ -324,10 +369,36 @@ model("Ann lives in Rome")"""
         """Return true and predicted spans as (type, start, end), if the task is judged by spans."""
         raise NotImplementedError
 
+    def truth(self, model: Any, X: Any, y: Any) -> Any:
+        """Return the checked rows of y as `rate` takes them."""
+        return self.read(model, X, y)[1]
+
     @abstractmethod
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
-        """Return the scores of predictions, with ``f1`` among them."""
+        """Return the scores of what `judged_by` gave, with ``f1`` among them."""
+
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean ``cost`` of a row, if the decision was tuned for one."""
+        return {}
 
     @abstractmethod
     def measure(self, model: Any) -> str:
         """Return the words for what `rate` counts."""
+
+
+def label_names(config: Any) -> list[str]:
+    """The labels of a model of transformers, in the order of its outputs."""
+    names = [str(config.id2label.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
+    if len(names) < 2:
+        raise ValueError(
+            f"the model has {len(names)} output, and a classifier needs 2 or more: a model of "
+            "regression, or of one logit, is not read"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
+    if any(name.startswith("LABEL_") for name in names):
+        warn(
+            f"the model's config.json has no names for its labels: they are {names}",
+            UnnamedLabelsWarning,
+        )
+    return names

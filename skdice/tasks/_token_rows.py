@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets import read_dataset
-from skdice.datasets.auto import find_task
+from skdice.datasets.auto import task_of
 from skdice.datasets.conll import Line, columns_of
 from skdice.datasets.files import is_json, read_lines
+from skdice.datasets.source import Source
 from skdice.datasets.tagged import holds_columns
 
 
@@ -21,7 +22,7 @@ def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any])
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks]
-    if "text_columns" not in table and find_task(path, encoding) != "tagging":
+    if "text_columns" not in table and task_of(Source(path, encoding)) != "tagging":
         refuse_text(repr(str(path)), lines, model)
     options |= token_options(table)
     return read_dataset(path, task="tagging", **options).X
@@ -40,7 +41,7 @@ def tokens_of_block(model: Any, where: str, lines: list[str]) -> list[str]:
     column = 0
     if any(len(row.cells) > 1 for row in rows):
         refuse_text(where, lines, model)
-        rows, column, _ = columns_of(where, rows, None, None, with_tags=False)
+        column = columns_of(where, rows, None, None, with_tags=False).token
     return [row.cells[column] for row in rows]
 
 

@@ -12,27 +12,28 @@ import numpy as np
 import torch
 from scipy.special import expit, softmax
 from sklearn.metrics import classification_report
+from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice._checks import shown
-from skdice.datasets import read_texts
-from skdice.engine.batching import EncodedDataset
+from skdice.datasets.tables import ToPredict, table_to_predict
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
-from skdice.engine.plan import Examples, Mode
 from skdice.engine.window_pooling import TextDataset, WindowPooling
 from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import (
     Labels,
     known_labels,
+    places_of,
     rarest_labels,
     read_labels,
     single_labels,
 )
-from skdice.tasks._base import Named, Task
-from skdice.tasks._training import check_known, check_occurring, label_names, prepared_loss
+from skdice.tasks._base import Named, Task, label_names
+from skdice.tasks._labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
-from skdice.text.inputs import as_texts, check_width
+from skdice.text.inputs import as_texts, check_weights, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 
 Found = list[tuple[TextWindow, np.ndarray]]
@@ -92,14 +93,24 @@ class Classification(Task):
         self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
     ) -> tuple[Examples, Examples | None]:
         """Set the classes; targets become labels, or 0/1 rows in the order of the classes."""
-        known = None if mode == "fresh" else model.n_features_in_
-        model.n_features_in_ = check_width(data.inputs, known, model)
+        self._set_width(model, data.inputs, mode)
         given: Labels = data.targets
-        learned = _known_labels if mode != "fresh" else _new_labels
+        learned = further_labels if mode != "fresh" else new_labels
         data = replace(data, targets=learned(model, given, classes))
         if held is not None:
-            held = replace(held, targets=_held_out_labels(model, held, given))
+            held = replace(held, targets=held_out_labels(model, held, given))
         return data, held
+
+    def _set_width(self, model: Any, inputs: list[Any], mode: Mode) -> None:
+        """Set whether rows are texts or pairs, or refuse others than before."""
+        known = None if mode == "fresh" else model.n_features_in_
+        model.n_features_in_ = check_width(inputs, known, model)
+
+    def labels_in(self, targets: Labels) -> Iterable[Any]:
+        """Return the labels that rows have."""
+        if not targets.multilabel:
+            return targets.classes.tolist()
+        return targets.classes[targets.values.any(axis=0)].tolist()
 
     def strata(self, model: Any, data: Examples) -> Any:
         """Return the labels; of several labels there are no strata."""
@@ -113,9 +124,10 @@ class Classification(Task):
         self, model: Any, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Choose the positive class of two."""
-        if mode == "fresh":
+        several = model.multilabel_ or len(model.classes_) != 2
+        if mode == "fresh" or several:
             vars(model).pop("positive_", None)
-        if model.multilabel_ or len(model.classes_) != 2:
+        if several:
             return
         # A warm start keeps the positive class, even if its data have another majority.
         if model.pos_label is not None or not hasattr(model, "positive_"):
@@ -131,20 +143,17 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
-    def pipeline_caveat(self, model: Any) -> str:
+    def served_by(self, model: Any) -> str:
         """Return what can run a head that is not the architecture's own."""
-        if isinstance(model.module_, TaskModel):
-            return ""
         return (
-            f"plain transformers cannot run the head of pooling={model.module_.pooling!r}: "
+            f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
             f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
-            "transformers after a fit with pooling='native'"
+            "transformers after a fit with pooling='native'."
         )
 
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
-        last = encoder.config.model_type == "xlnet"
-        return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling, cls_last=last)
+        return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 
     def update_module(self, model: Any, module: EncoderModule) -> None:
         """Let the head pool as `pooling` says now."""
@@ -169,7 +178,7 @@ class Classification(Task):
         if model.multilabel_:
             targets = targets.astype(np.float32)
         else:
-            targets = np.searchsorted(model.classes_, targets)
+            targets = places_of(targets, model.classes_)
         if len(windows) == len(targets):
             return EncodedDataset(windows, targets, weights)
         return TextDataset(windows, targets, weights, window_pooling(model))
@@ -189,11 +198,11 @@ class Classification(Task):
         positive = positive_index(model)
         background = None if positive is None else 1 - positive
         return prepared_loss(
-            model, counts, float(share.sum()), mode, background=background, **of_loss
+            model, counts, float(share.sum(dtype=float)), mode, background=background, **of_loss
         )
 
     def _indices(self, model: Any, data: Examples) -> np.ndarray:
-        return np.searchsorted(model.classes_, data.targets)
+        return places_of(data.targets, model.classes_)
 
     # ---- predictions, from the windows of texts with their logits
 
@@ -229,9 +238,33 @@ class Classification(Task):
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def truth(self, model: Any, X: Any, y: Any) -> Any:
+        """Return labels or 0/1 rows, all of them known to the model."""
+        labels = known_labels(y, model.classes_, getattr(model, "multilabel_", False))
+        check_consistent_length(X, labels)
+        return labels
+
+    def rate(
+        self, model: Any, true: Any, predicted: Any, sample_weight: Any = None
+    ) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
-        return class_scores(true, np.array(predicted), model.classes_, positive_index(model))
+        weights = check_weights(sample_weight, len(true))
+        positive = positive_index(model)
+        return class_scores(true, np.array(predicted), model.classes_, positive, weights)
+
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean cost of a row; labels may be strings, as files have them."""
+        table = np.array(getattr(model, "tuned_for_", {}).get("cost", []))
+        if not len(table):
+            return {}
+        if model.multilabel_:
+            t, p = (known_labels(y, model.classes_, True).astype(int) for y in (true, predicted))
+            return {"cost": float(table[t, p].sum(axis=1).mean())}
+        place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
+        if {str(label) for label in true} - set(place):  # what these cost is not known
+            return {}
+        t, p = (np.array([place[str(label)] for label in part]) for part in (true, predicted))
+        return {"cost": float(table[t, p].mean())}
 
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
@@ -285,11 +318,15 @@ class Classification(Task):
 
     def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
         """Return texts or pairs."""
+        return self.read_table(model, path, encoding, **table).texts, []
+
+    def read_table(self, model: Any, path: Path, encoding: str, **table: Any) -> ToPredict:
+        """Return the table of a file with or without labels."""
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        options = {"n_texts": width, "classes": model.classes_, **table}
-        return read_texts(path, encoding=encoding, **options), []
+        options = {"n_texts": width, **table}
+        return table_to_predict(path, encoding=encoding, **options)
 
     def row_of_line(self, line: str) -> Any:
         """Return the text of a line, or the pair with a tab between its texts."""
@@ -402,48 +439,3 @@ def _pooled(model: Any, logits: np.ndarray) -> np.ndarray:
 
 def _shares(data: Examples) -> np.ndarray:
     return np.ones(len(data)) if data.weights is None else data.weights
-
-
-def _new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
-    """Labels, or 0/1 rows in the order of the classes, which are set."""
-    if more is not None:
-        labels = labels.joined(more)
-    classes, multilabel = labels.classes, labels.multilabel
-    if len(classes) < 2 and not multilabel:
-        raise ValueError(
-            f"y holds one class only ({shown(classes[0])}): a classifier needs two or more"
-        )
-    if not multilabel and model.pos_label is not None and len(classes) == 2:
-        positive_class(classes, np.zeros(2), model.pos_label)  # refuses an unknown label
-    model.classes_, model.multilabel_ = classes, multilabel
-    if multilabel and more is None:
-        check_occurring(labels)
-    return labels.values
-
-
-def _known_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
-    """The labels of further training, all of them known from the first."""
-    of_table = model.multilabel_ and labels.given == "table"
-    unseen = set() if of_table else {*labels.classes.tolist()} - {*model.classes_.tolist()}
-    if unseen or labels.multilabel != model.multilabel_:
-        raise ValueError(
-            f"y holds labels that the first fit did not see: {sorted(unseen, key=str)}. Name all "
-            "in the first partial_fit(classes=...), or fit with warm_start=False"
-        )
-    return labels.among(model.classes_) if model.multilabel_ else labels.values
-
-
-def _held_out_labels(model: Any, held: Examples, given: Labels) -> np.ndarray:
-    """The labels of validation texts; refuses texts and labels of another kind than `given`."""
-    check_width(held.inputs, model.n_features_in_, model, "X_val")
-    labels: Labels = held.targets
-    unlike = labels.multilabel != model.multilabel_
-    if unlike or (labels.given == "table" and labels.values.shape[1] != len(model.classes_)):
-        raise ValueError(
-            f"y_val has shape {labels.values.shape} and y {given.values.shape}: give labels of the "
-            "same kind, with a column for each label of a multi-label problem"
-        )
-    if model.multilabel_:
-        return labels.among(model.classes_, "y_val")
-    check_known(model.classes_.tolist(), labels.classes.tolist(), "labels")
-    return labels.values

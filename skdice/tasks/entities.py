@@ -11,11 +11,10 @@ import numpy as np
 from skdice import backbones
 from skdice._checks import as_row_list
 from skdice.datasets.annotations import tagged_words
-from skdice.engine.plan import Examples, Mode
+from skdice.engine.fit_plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
 from skdice.metrics.span import report_of_spans, report_text
-from skdice.tasks._base import Blocks
-from skdice.tasks._training import label_names
+from skdice.tasks._base import Blocks, label_names
 from skdice.tasks.tagging import Tagging
 from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words

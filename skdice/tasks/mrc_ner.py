@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import expit
 from torch import nn
 
+from skdice.engine.fit_plan import Examples, Mode, check_known, check_reduction, fresh_loss
 from skdice.engine.module import EncoderModule
-from skdice.engine.plan import Examples, Mode
-from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
+from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
@@ -23,7 +23,6 @@ from skdice.tasks._token_rows import (
     token_options,
     tokens_of_block,
 )
-from skdice.tasks._training import check_known, check_reduction, fresh_loss
 from skdice.tasks.tagging import Tagging
 from skdice.text.encoding import Windows
 from skdice.text.entities import Span, as_entities, check_queries
@@ -49,8 +48,8 @@ class MRC(Task):
     formats = Tagging.formats
     unit = "tokens"
     judged = "spans"
+    judged_by = "predict_spans"
     has_classes = False
-    padder = SpanPadder
     rows_are = "blocks"
 
     # ---- rows
@@ -88,6 +87,10 @@ class MRC(Task):
             check_known(types, (kind for row in held.targets for kind, _, _ in row), "types")
         model.queries_ = check_queries(model.queries, types)
         return data, held
+
+    def labels_in(self, targets: list[list[Span]]) -> Iterable[Any]:
+        """Return the types."""
+        return (kind for row in targets for kind, _, _ in row)
 
     def prepare_training(
         self, model: Any, data: Examples, held: Examples | None, mode: Mode
@@ -222,7 +225,7 @@ class MRC(Task):
 
     def reported(self, model: Any, X: Any) -> Any:
         """Return spans, whatever `predict` gives."""
-        return [[span[:3] for span in row] for row in model.predict_spans(X)]
+        return model.predict_spans(X)
 
     def report(
         self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
@@ -235,12 +238,12 @@ class MRC(Task):
 
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans."""
-        return spans_scores(true, list(predicted))
+        return spans_scores(true, [[span[:3] for span in row] for row in predicted])
 
     def validation_score(self, model: Any, held: Examples, blocks: Any) -> float:
         """Return F1 of spans, whatever `predict` gives."""
-        scored = (row for block in blocks for row in self.spans(model, *block))
-        return self.rate(model, held.targets, [[span[:3] for span in row] for row in scored])["f1"]
+        found = (row for block in blocks for row in self.spans(model, *block))
+        return self.rate(model, held.targets, found)["f1"]
 
     def paired_spans(
         self, model: Any, inputs: list[Any], true: Any, predicted: Any

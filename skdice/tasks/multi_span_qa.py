@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from skdice import backbones
 from skdice._checks import counted
 from skdice._warn import warn
-from skdice.engine.plan import Examples, Mode
+from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import MisalignedWarning, TruncationWarning
 from skdice.tasks._base import Blocks, Named
 from skdice.tasks.qa import Reading

@@ -12,13 +12,12 @@ from torch import nn
 from skdice._checks import counted
 from skdice._warn import warn
 from skdice.datasets import read_squad
-from skdice.engine.plan import Examples, Mode
+from skdice.engine.fit_plan import Examples, Mode, fresh_loss
 from skdice.exceptions import MisalignedWarning
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.tasks._base import Blocks, Named, Task
 from skdice.tasks._token_rows import table_of_scores
-from skdice.tasks._training import fresh_loss
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
@@ -181,6 +180,10 @@ class Reading(Task):
         return super().validation_score(model, held, blocks)
 
     # ---- scores
+
+    def truth(self, model: Any, X: Any, y: Any) -> Any:
+        """Return answers, wherever they are said to be."""
+        return read_answers(y, len(self.inputs(X)))
 
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 as in SQuAD's evaluation."""

@@ -13,8 +13,8 @@ from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
-from skdice.engine.batching import UNKNOWN
-from skdice.engine.plan import Examples, Mode
+from skdice.engine.encoded import UNKNOWN
+from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
     span_f1_score,
@@ -31,14 +31,13 @@ from skdice.metrics.schemes import (
     split_tag,
 )
 from skdice.metrics.span import read_tags
-from skdice.tasks._base import Named, Task
+from skdice.tasks._base import Named, Task, label_names
 from skdice.tasks._token_rows import (
     read_tokens_of,
     record_of_spans,
     token_options,
     tokens_of_block,
 )
-from skdice.tasks._training import check_known, label_names, prepared_loss
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.inputs import as_names, as_sentences, as_tags
@@ -95,6 +94,10 @@ class Tagging(Task):
         if held is not None:
             self._check_held_out(model, held.targets)
         return data, held
+
+    def labels_in(self, targets: list[list[Any]]) -> Iterable[Any]:
+        """Return the tags."""
+        return (tag for tag in chain.from_iterable(targets) if tag is not None)
 
     def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
         named = [] if more is None else as_names("classes", more)
@@ -254,6 +257,20 @@ class Tagging(Task):
             true, list(predicted), average="micro", scheme=model.scheme_
         )
         return dict(zip(("precision", "recall", "f1"), values, strict=True))
+
+    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return the mean cost of a row by its false, missed and right spans."""
+        if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
+            return {}
+        (_, alarm), (missed, hit) = model.tuned_for_["cost"]
+        pairs = self.paired_spans(model, self.inputs(inputs), true, predicted)
+        rows = [*zip(*pairs, strict=True)]
+        hits = [len({*right} & {*found}) for right, found in rows]
+        costs = [
+            alarm * (len(found) - n) + missed * (len(right) - n) + hit * n
+            for (right, found), n in zip(rows, hits, strict=True)
+        ]
+        return {"cost": float(np.mean(costs))}
 
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""

@@ -205,7 +205,7 @@ def as_texts(X: Any, *, may_be_empty: bool = False) -> list[str] | list[tuple[st
 
 def read_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:
     """Texts, one a row."""
-    texts = as_texts(X, may_be_empty=may_be_empty)
+    texts: list[Any] = as_texts(X, may_be_empty=may_be_empty)
     if texts and not isinstance(texts[0], str):
         raise ValueError(
             f"X[0] holds {len(texts[0])} strings, and a recognizer reads one text a row: join them "

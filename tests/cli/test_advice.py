@@ -57,22 +57,33 @@ ADVICE = {
                             ("--label-columns", "p,q")),
     "text column": ("a.csv", "a one,b two,c three,x\nd one,e two,f three,y\n",
                     ("--label-column", "3"), "with --text-column",
-                    ("--label-column", "3", "--text-column", "0")),
+                    ("--label-column", "3", "--text-column", "0", "--no-header")),
     "text column of JSON": ("a.jsonl", lines({"body": "Ann", "entities": [ANN]}), (),
                             "with --text-column", ("--text-column", "body")),
     "a missing label": ("a.jsonl", lines({"text": "a b", "label": None, "mood": "x"},
                                               {"text": "c", "label": "q", "mood": "y"}), (),
                         "name other columns", ("--label-column", "mood")),
-    "a list of labels": ("a.csv", "text,labels\na b,\"['x', 'y']\"\nc,\"['x', 'z']\"\n", (),
-                         'written as JSON, ["a", "b"]',
-                         'text,labels\na b,"[""x"", ""y""]"\nc,"[""x"", ""z""]"\n'),
-    "lists of tags": ("a.csv", "text,label\na b,\"['x', 'y']\"\nc,\"['x', 'z']\"\n", (),
-                      "--task classification", ("--task", "classification", "--label-column",
-                                                "text", "--text-column", "label")),
+    "a structure": ("a.jsonl", lines({"text": "a b", "label": "x"}, {"text": "c",
+                    "label": {"choices": ["y"]}}), (), 'lists of names, ["a", "b"]',
+                    lines({"text": "a b", "label": ["x"]}, {"text": "c", "label": ["y"]})),
+    "several labels": ("a.csv", 'text,label\na b,"x, y"\nc d,x\ne f,y\n', (),
+                       "give --label-separator ,", ("--label-separator", ",")),
+    "a header": ("a.csv", "saying,act\na b,x\nc d,y\n",
+                 ("--text-column", "0", "--label-column", "1"), "--header or --no-header",
+                 ("--text-column", "0", "--label-column", "1", "--header")),
+    "two separators": ("a.csv", "text;x,label\na;b,y\n", (), "give --separator ,",
+                       ("--separator", ",", "--label-column", "label", "--text-column", "text;x")),
+    "two texts": ("a.csv", "claim,fact,label\na b,c d,x\ne f,g h,y\n", (), "with --text-column",
+                  ("--text-column", "claim", "--text-column", "fact")),
+    "labels and entities": ("a.jsonl", lines({"text": "Ann", "entities": [ANN], "label": "x"}), (),
+                            "give --task classification or --task entities",
+                            ("--task", "entities")),
+    "UTF-16": ("a.csv", "text,label\na b,x\nc d,y\n".encode("utf-16-le"), (),
+               "give --encoding utf-16-le", ("--encoding", "utf-16-le")),
     "entities in a table": ("a.jsonl", lines({"text": "Ann", "label": [[0, 3, "PER"]]}),
                             ("--task", "classification"), "--task entities",
                             ("--task", "entities")),
-    "tags in a table": ("a.conll", "Ann B-PER\nin O\n", (), "give --task tagging",
+    "tags in a table": ("a", "the DET\n\nbus NOUN\n", (), "give --task tagging",
                         ("--task", "tagging")),
     "entities as tags": ("a.jsonl", lines({"text": "Ann", "entities": [ANN]}),
                          ("--task", "tagging"), "give --task entities", ("--task", "entities")),
@@ -107,7 +118,8 @@ ADVICE = {
 def test_advice_is_followed(tmp_path, name):
     file, content, failing, advice, remedy = ADVICE[name]
     path = tmp_path / file
-    path.write_bytes(content.encode("latin-1" if name == "encoding" else "utf-8"))
+    encoding = "latin-1" if name == "encoding" else "utf-8"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
     result = run("imbalance", path, *failing)
     output = " ".join(result.output.split())
     assert result.exit_code == 1, output

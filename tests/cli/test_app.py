@@ -17,12 +17,12 @@ import pytest
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
-from skdice import DiceSequenceClassifier, DiceTokenClassifier
+from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
 from skdice.datasets import read_conll, read_texts, write_conll
 from skdice.exceptions import ServingWarning
 from skdice.inspection import ComparisonDisplay
-from skdice.metrics import span_report
+from skdice.metrics import Cost, convert_scheme, span_report
 from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 from tests.data import tagged_sentences
@@ -179,8 +179,7 @@ def test_train_predict_evaluate(files, tiny_backbone, train, test):
     assert run("predict", model, files / test, "--out", out).exit_code == 0
     assert run("predict", model, files / test, "--out", out).exit_code == 2
     assert out.read_text() == run("predict", model, files / test).output
-    rows = (files / test).read_text().removeprefix("label\ttext\n")
-    n_lines = len([line for line in rows.splitlines() if line])
+    n_lines = len([line for line in (files / test).read_text().splitlines() if line])
     assert len([line for line in out.read_text().splitlines() if line]) == n_lines
 
     report = json.loads(run("evaluate", model, files / test, "--json").output)
@@ -207,8 +206,8 @@ def test_predict_takes_files_without_labels(trained):
     # Neither a header nor a label is text.
     (trained / "sms.csv").write_text('text,label\n"free money, now",spam\nlunch,ham\n')
     for options in ((), ("--text-column", "text", "--label-column", "label")):
-        lines = run("predict", trained / "c", trained / "sms.csv", *options).output.splitlines()
-        assert [line.split("\t")[1] for line in lines] == ["free money, now", "lunch"]
+        found = predicted(trained / "c", trained / "sms.csv", *options)
+        assert found == [["free money, now"], ["lunch"]]
 
 
 def test_predict_takes_a_csv_of_bare_texts(trained):
@@ -216,8 +215,8 @@ def test_predict_takes_a_csv_of_bare_texts(trained):
     lines = run("predict", trained / "c", trained / "bare.csv").output.splitlines()
     assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
     (trained / "bare.csv").write_text("text\nfree money\nlunch\n")
-    lines = run("predict", trained / "c", trained / "bare.csv", "--text-column", "text").output
-    assert [line.split("\t")[1] for line in lines.splitlines()] == ["free money", "lunch"]
+    found = predicted(trained / "c", trained / "bare.csv", "--text-column", "text")
+    assert found == [["free money"], ["lunch"]]
 
 
 def train_on_pairs(files, model, backbone):
@@ -234,8 +233,7 @@ def test_predict_takes_pairs_without_labels(files, tiny_backbone):
     (files / "bare.tsv").write_text("".join("\t".join(pair) + "\n" for pair in expected))
     (files / "bare.csv").write_text("".join(",".join(pair) + "\n" for pair in expected))
     for name in ("bare.tsv", "bare.csv"):
-        lines = run("predict", model, files / name).output.splitlines()
-        assert [line.split("\t")[1:] for line in lines] == expected
+        assert predicted(model, files / name) == expected
     (files / "texts").write_text("free money\nlunch\n")
     (files / "labelled.csv").write_text("text,label\nfree money,1\nlunch,0\n")
     for name in ("texts", "labelled.csv"):
@@ -245,9 +243,11 @@ def test_predict_takes_pairs_without_labels(files, tiny_backbone):
 
 
 def predicted(*args):
-    result = run("predict", *args)
+    """The texts or pairs that are predicted."""
+    result = run("predict", *args, "--format", "jsonl")
     assert result.exit_code == 0, result.output
-    return [line.split("\t")[1:] for line in result.output.splitlines()]
+    records = [json.loads(line) for line in result.output.splitlines()]
+    return [[r["text"], r["text_pair"]] if "text_pair" in r else [r["text"]] for r in records]
 
 
 def test_predict_guesses_no_label_column(trained):
@@ -273,7 +273,8 @@ def test_predict_guesses_no_label_column(trained):
     result = run("predict", model, path)
     assert result.exit_code == 1
     assert "['title', 'text']" in result.output
-    assert "--text-column" in result.output
+    assert "say which hold the text with --text-column" in " ".join(result.output.split())
+    assert "--label-column" not in result.output  # which what is to be predicted has not
     assert predicted(model, path, "--text-column", 2) == [["win"]]
 
 
@@ -536,22 +537,55 @@ def flat(output):
     return " ".join(output.split())
 
 
+def test_evaluate_tells_the_cost_that_a_decision_was_tuned_for(trained):
+    """The rare class, which sorts first, is dear to miss."""
+    texts = ["win free money", "lunch today", "the bus was late"] * 4
+    labels = ["bad", "ok", "ok"] * 4
+    inner = DiceSequenceClassifier.from_pretrained(trained / "c").set_params(max_epochs=1)
+    cost = Cost({("bad", "ok"): 10, ("ok", "bad"): 1})
+    tuned = BiasTunedClassifier(inner, scoring=cost, cv=2).fit(texts, labels)
+    tuned.save_pretrained(trained / "tuned")
+    file = trained / "new.tsv"
+    rows = [*zip(["bad", "ok", "ok"], ["the bus", "win money", "lunch"], strict=True)]
+    file.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
+    again = DiceSequenceClassifier.from_pretrained(trained / "tuned")
+    true, asked = map(list, zip(*rows, strict=True))
+    pairs = zip(true, again.predict(asked), strict=True)
+    expected = np.mean([{("bad", "ok"): 10, ("ok", "bad"): 1}.get(pair, 0) for pair in pairs])
+    report = json.loads(run("evaluate", trained / "tuned", file, "--json").output)
+    assert report["cost"] == pytest.approx(expected)
+    assert f"cost of a row: {expected:.4g}" in run("evaluate", trained / "tuned", file).output
+    page = trained / "page.html"
+    run("evaluate", trained / "tuned", file, "--report", page)
+    assert "decision tuned for the lowest cost (bad taken for ok: 10, ok taken for bad: 1)" in (
+        page.read_text()
+    )
+    assert again.evaluate(asked, true)["cost"] == report["cost"]
+    assert "cost" not in again.fit(texts, labels).evaluate(texts, labels)
+    assert "cost" not in run("evaluate", trained / "c", trained / "sms.tsv").output
+
+
 def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeypatch):
     def show(message, category, filename, lineno, file=None, line=None):  # as outside of pytest
         print(warnings.formatwarning(message, category, filename, lineno, line), end="")
 
-    args = ("train", files / "sms.tsv", "--epochs", 1, "--backbone", tiny_backbone, "--out")
+    X, y = tagged_sentences()
+    write_conll(files / "bioes.conll", X, convert_scheme(y, "bioes"))
+    args = ("--epochs", 1, "--backbone", tiny_backbone, "--out")
     with warnings.catch_warnings():
         warnings.simplefilter("always", ServingWarning)
         monkeypatch.setattr(warnings, "showwarning", show)
-        result = run(*args, files / "m")
-        served = run(*args, files / "n", "--pooling", "native")
+        result = run("train", files / "bioes.conll", *args, files / "t")
+        own = run("train", files / "sms.tsv", *args, files / "m")
+        served = run("train", files / "sms.tsv", *args, files / "n", "--pooling", "native")
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.output.splitlines() if "ServingWarning" in line]
-    assert line.startswith(
-        "ServingWarning: plain transformers cannot run the head of --pooling mean: "
+    assert line.startswith("ServingWarning: ")
+    assert "bioes" in line
+    assert "ServingWarning" not in own.output  # the card says what runs the head
+    assert "DiceSequenceClassifier.from_pretrained and skdice.export can" in (
+        (files / "m" / "README.md").read_text()
     )
-    assert line.endswith("so can transformers after a fit with --pooling native")
     assert served.exit_code == 0, served.output
     assert "ServingWarning" not in served.output
     assert (files / "n" / "config.json").exists()

@@ -50,7 +50,7 @@ NAMED = {"label": 2, "label_name": "ORG", "start_offset": 0, "end_offset": 4}
 TIN = {"infons": {"type": "Metal"}, "locations": [{"offset": 12, "length": 3}]}
 PASSAGES = [{"offset": 0, "text": "Iron helps.", "annotations": []},
             {"offset": 12, "text": "Tin too.", "annotations": [TIN]}]  # fmt: skip
-WEBANNO = webanno("#Text=Bo Lee rains.\n"
+WEBANNO = webanno("#Text=Bo Lee rains\n"
                   "1-1\t0-2\tBo\t*[1]\tPER[1]\t\n1-2\t3-6\tLee\t*[1]\tPER[1]\t\n"
                   "1-3\t7-12\trains\t_\t_\t\n1-3.1\t8-12\tains\t*\tMISC\t\n")  # fmt: skip
 SIMPLE = webanno("#Text=Bo naps\n1-1\t0-2\tBo\tPER\t\n1-2\t3-7\tnaps\t_\t\n",
@@ -89,7 +89,7 @@ READ = {
                           ("--label-columns", "p,q"), {"p": 2, "(no label)": 1, "q": 0}),
     "cats": ("a.jsonl", lines({"text": "a b", "cats": {"S": 1.0, "H": 0.0}},
                               {"text": "c", "cats": {"S": 0.0, "H": 1.0}}), (), {"H": 1, "S": 1}),
-    "WebAnno": ("a.tsv", WEBANNO, (), {"O": 2, "B-PER": 1, "I-PER": 1, "B-MISC": 1}),
+    "WebAnno": ("a.tsv", WEBANNO, (), {"O": 1, "B-PER": 1, "I-PER": 1, "B-MISC": 1}),
     "WebAnno, one column": ("a.tsv", SIMPLE, (), {"O": 1, "B-PER": 1}),
     "PubTator": ("a.txt", PUBTATOR, (), {"O": 9, "B-Chemical": 2}),
     "BioC": ("a.json", json.dumps({"documents": [{"id": "1", "passages": PASSAGES}]}), (),

@@ -42,7 +42,7 @@ def test_labels_of_a_tool(tmp_path, fit):
             for name in ("anna", "bob") for answer in ("accept", "reject", "ignore")]  # fmt: skip
     rows = [{**row, "text": f"{row['text']} {i}"} for i, row in enumerate(rows)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    with pytest.warns(UserWarning, match="2 rows whose answer is ignore, 2 rows kept"):
+    with pytest.warns(UserWarning, match="2 whose answer is ignore, 2 rows kept"):
         result = run("train", tmp_path / "a.jsonl", *fit)
     assert result.exit_code == 0, result.output
     assert "classification, " in result.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -57,7 +58,7 @@ def test_tables_of_several_labels(files):
         ("a.csv", "text,a\nx,1\n", {"label_columns": ["a"], "label_column": "a"}, "one of them"),
         ("a.jsonl", '{"text": "a", "labels": ["b"]}\n{"text": "c", "labels": "d"}\n', {}, "line 2"),
         ("a.jsonl", '{"text": "a", "labels": ["b", 1]}\n', {}, "line 1.*no list of names"),
-        ("a.jsonl", '{"text": "a", "labels": [[0, 1, "PER"]]}\n', {}, r"line 1: 'labels' is \[\["),
+        ("a.jsonl", '{"text": "a", "labels": [[0, 1, "PER"]]}\n', {}, r"line 1: \[\["),
     ],
 )
 def test_tables_of_other_labels_are_refused(tmp_path, name, text, options, message):
@@ -82,8 +83,13 @@ def test_the_life_of_a_model(files, tiny_backbone, kind):
     assert scores["micro avg"]["f1-score"] == 1
     assert "micro average" in (files / "page.html").read_text()
     result = run("predict", model, file, *columns)
-    lines = [line.split("\t") for line in result.stdout.splitlines()]
-    assert lines == [[",".join(row), text] for row, text in zip(NAMED, TEXTS, strict=True)]
+    if kind == "csv":
+        rows = list(csv.DictReader(result.stdout.splitlines()))
+        assert [row["predicted"] for row in rows] == [",".join(row) for row in NAMED]
+    else:
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [row["predicted"] for row in rows] == NAMED
+    assert [row["text"] for row in rows] == TEXTS
     out = files / "p.jsonl"
     assert run("predict", model, file, "--format", "jsonl", "--out", out, *columns).exit_code == 0
     first = json.loads(out.read_text().splitlines()[0])

@@ -11,7 +11,8 @@ from skdice.datasets import (
     read_dataset,
     read_table,
 )
-from skdice.datasets.auto import find_task
+from skdice.datasets.auto import task_of
+from skdice.datasets.source import Source
 
 
 def put(folder, text, name="a.conll", encoding="utf-8"):
@@ -63,7 +64,7 @@ def test_the_kind_of_a_file_is_seen(tmp_path):
 )
 def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     path = put(tmp_path, text, "a.txt")
-    assert read_dataset(path).task == find_task(path) == "tagging"
+    assert read_dataset(path).task == task_of(Source(path)) == "tagging"
     assert read_dataset(path).y == read_conll(path)[1]
 
 
@@ -79,7 +80,7 @@ def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     ],
 )
 def test_texts_are_not_taken_for_columns(tmp_path, text):
-    assert find_task(put(tmp_path, text, "a.txt")) == "classification"
+    assert task_of(Source(put(tmp_path, text, "a.txt"))) == "classification"
 
 
 def test_words_beside_one_text_make_no_file_of_tags(tmp_path):
@@ -91,9 +92,10 @@ def test_words_beside_one_text_make_no_file_of_tags(tmp_path):
 
 
 def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
-    for name, text in (("a.conll", "Ann B-PER\nin O\n"), ("a", "the DET\n\nbus NOUN\n")):
-        with pytest.raises(ValueError, match=r"one column only.*task='tagging'"):
-            read_dataset(put(tmp_path, text, name))
+    with pytest.raises(ValueError, match=r"one column only.*task='tagging'"):
+        read_dataset(put(tmp_path, "the DET\n\nbus NOUN\n", "a"))
+    assert read_dataset(tmp_path / "a", task="tagging").y == [["DET"], ["NOUN"]]
+    assert read_dataset(put(tmp_path, "Ann B-PER\nin O\n", "a.conll")).y == [["B-PER", "O"]]
     with pytest.raises(ValueError, match="one column only") as error:
         read_dataset(put(tmp_path, "see you\n\nwin it now\n", "a"))
     assert "tagging" not in str(error.value)

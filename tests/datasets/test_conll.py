@@ -111,7 +111,7 @@ def test_conllu_skips_multiword_and_empty_nodes(tmp_path):
         read_conllu(put(tmp_path, "# x\n1\ta\tb\n"))
 
 
-LOST = ("-DOCSTART-", "# ", "\ufeff")  # at the start of a line
+LOST = ("-DOCSTART-", "\ufeff")  # at the start of a line
 
 
 letters = st.characters(codec="utf-8", exclude_categories=("Z", "C"), include_characters=" ")
@@ -148,7 +148,8 @@ def test_write_conll_refuses_what_it_could_not_read(tmp_path):
         ([[" "]], [["O"]], "has no place"),
         ([[" a"]], [["O"]], "white space around"),
         ([["a"]], [["O\u00a0"]], "white space around"),
-        ([["# 1", "a"]], [["O", "O"]], r"X\[0\]\[0\] is '# 1'"),
+        ([["#"], ["a"] * 20], [["N"], ["O"] * 20], r"X\[0\]\[0\] is '#'"),
+        ([["#", "a"]], [["a b", "c"]], r"X\[0\]\[0\] is '#'"),
         ([[], ["\ufeffa"]], [[], ["O"]], r"X\[1\]\[0\] is '\\ufeffa'"),
         ([["a"], ["b", "-DOCSTART-"]], [["O"], ["O", "O"]], r"X\[1\]\[1\] is '-DOCSTART-'"),
     ):
@@ -171,15 +172,13 @@ def test_a_line_without_its_tag_is_named(tmp_path):
         ("# global.columns = ID FORM UPOS NER\n1-2\tvamonos\t_\t_\n"
          "1\tvamos\tV\tO\n2\tAnn\tN\tB-PER\n"
          "\n1\tSi\tX\tO\n", [["vamos", "Ann"], ["Si"]], [["O", "B-PER"], ["O"]]),
+        # Ids with ranges, and the tags in the only column that is left.
+        ("1\tSi\tX\n2\tyo\tX\n2.1\tvoy\tV\n\n1-2\tdel\t_\n1\tde\tY\n2\tel\tZ\n",
+         [["Si", "yo"], ["de", "el"]], [["X", "X"], ["Y", "Z"]]),
         ("# global.columns = ID FORM UPOS\n1\tHi\tX\n\n1\tYo\tY\n",
          [["Hi"], ["Yo"]], [["X"], ["Y"]]),
         ("# global.columns = ID FORM UPOS\n1\tHi\tX\n2\tyou\tY\n\n3\tYo\tX\n",
          [["Hi", "you"], ["Yo"]], [["X", "Y"], ["X"]]),
-        # CoNLL-U with four columns.
-        ("1\tSi\tsi\tX\n\n1\tNo\tno\tY\n", [["Si"], ["No"]], [["X"], ["Y"]]),
-        ("# sent_id = 1\n1\tSi\tsi\tX\n2\tyo\tyo\tX\n2.1\tvoy\tir\tV\n"
-         "\n1-2\tdel\t_\t_\n1\tde\tde\tY\n"
-         "2\tel\tel\tZ\n", [["Si", "yo"], ["de", "el"]], [["X", "X"], ["Y", "Z"]]),
         # GermEval 2014, whose comments name the source behind a tab.
         ("#\thttp://x.org/A [2009-10-17]\n1\tOslo\tB-LOC\tO\n\n#\tn-tv vom 26.02. [2005-02-26]\n"
          "1\tAnna\tB-PER\tO\n", [["Oslo"], ["Anna"]], [["B-LOC"], ["B-PER"]]),
@@ -192,3 +191,77 @@ def test_ids_and_sources_are_no_tokens(tmp_path, text, X, y):
     path.write_text(text)
     data = read_dataset(path)
     assert (data.task, data.X, data.y) == ("tagging", X, y)
+
+
+def test_of_several_columns_that_may_hold_tags_none_is_taken(tmp_path):
+    path = put(tmp_path, "1\tSi\tsi\tX\n\n1\tNo\tno\tY\n", "a.txt")  # CoNLL-U's first four
+    with pytest.raises(
+        ValueError, match=r"column 2 \(si, no\), column 3 \(X, Y\): give tag_column"
+    ):
+        read_dataset(path)
+    assert read_conll(path, tag_column=3) == ([["Si"], ["No"]], [["X"], ["Y"]])
+    two = "Ann\tB-PER\tB-x\nsings\tO\tB-y\n\nIt\tO\tO\nrains\tO\tO\n"
+    with pytest.raises(ValueError, match=r"column 1 .*, column 2 .*: give tag_column"):
+        read_conll(put(tmp_path, two))
+    assert read_conll(put(tmp_path, two), tag_column=1)[1] == [["B-PER", "O"], ["O", "O"]]
+
+
+MIDDLE = ([["Ada", "sings"], ["It", "rains"]], [["B-PER", "O"], ["O", "O"]])
+
+
+@pytest.mark.parametrize("more", [("NNP", "VBZ"), ("_", "NoSpaceAfter"), ("0.9", "0.8"), "13"])
+def test_the_tags_are_where_the_patterns_are_and_not_in_the_last_column(tmp_path, more):
+    a, b = more
+    text = f"Ada\tB-PER\t{a}\nsings\tO\t{b}\n\nIt\tO\t{a}\nrains\tO\t{b}\n"
+    assert read_conll(put(tmp_path, text)) == MIDDLE
+
+
+@pytest.mark.parametrize(
+    "header", ["words\tlabels", "text\tlabels", "Token\tEntity", "tokens\ttags", "a\tb"]
+)
+def test_a_first_line_without_a_tag_is_a_header(tmp_path, header):
+    text = f"{header}\nAda\tB-PER\nsings\tO\n\nIt\tO\nrains\tO\n"
+    data = read_dataset(put(tmp_path, text, "a.tsv"))
+    assert ((data.X, data.y), data.task) == (MIDDLE, "tagging")
+    hipe = (
+        "TOKEN\tCOARSE\tMETO\tMISC\n# document_id = 1\nAda\tB-PER\tO\t_\n"
+        "sings\tO\tO\tEndOfLine\n\n# document_id = 2\nIt\tO\tO\t_\nrains\tO\tO\t_\n"
+    )
+    path = put(tmp_path, hipe, "b.tsv")
+    assert read_conll(path) == MIDDLE
+    assert read_conll(path, tag_column="METO")[1] == [["O", "O"], ["O", "O"]]
+
+
+def test_documents_end_sentences(tmp_path):
+    text = "Ann\tB-PER\n-DOCSTART- -X- O\nRome\tB-LOC\n"
+    assert read_conll(put(tmp_path, text))[0] == [["Ann"], ["Rome"]]
+
+
+def test_what_looks_like_a_header_or_a_comment_comes_back(tmp_path):
+    for X, y in (
+        ([["token", "x"]], [["tag", "y"]]),
+        ([["a", "b"]], [["first", "B-PER"]]),
+        ([["#", "b"]], [["B-a b", "O"]]),
+        ([["#", "b"]], [["SYM", "NN"]]),
+        ([["# 1", "b"]], [["O", "O"]]),
+    ):
+        assert read_conll(write_conll(tmp_path / "w.conll", X, y)) == (X, y)
+
+
+def test_a_comment_that_may_be_a_token_is_refused(tmp_path):
+    path = put(tmp_path, "# one\nthe DET\n\n# two\nbus NOUN\n")
+    with pytest.raises(ValueError, match=r"line 1: '# one' may be .* comment='#', or by comment=N"):
+        read_conll(path)
+    assert read_conll(path, comment="#")[0] == [["the"], ["bus"]]
+    assert read_conll(path, comment=None)[0] == [["#", "the"], ["#", "bus"]]
+
+
+def test_entities_in_the_last_column_of_conllu(tmp_path):
+    rows = ("1\tAda\tAda\tPROPN\t_\t_\t2\tnsubj\t_\tname=B-PER\n"
+            "2\tsings\tsing\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No|name=O\n")  # fmt: skip
+    path = put(tmp_path, rows, "a.conllu")
+    assert read_dataset(path, tag_column="misc").y == [["B-PER", "O"]]
+    other = put(tmp_path, rows.replace("name=B-PER", "a=1").replace("|name=O", ""), "d.conllu")
+    with pytest.raises(ValueError, match=r"none of \['SpaceAfter', 'a'\].*give another tag_col"):
+        read_conllu(other, tag_column="misc")
+    assert read_conllu(other)[1] == [["PROPN", "VERB"]]

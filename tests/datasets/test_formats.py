@@ -173,7 +173,7 @@ def test_tokens_without_sentences_are_refused(tmp_path):
     path = put(tmp_path, words, "d.csv")
     assert read_dataset(path, text_columns="sentence").y == ["money", "river"]
     lists = "Sentence #,Sentence,Tag\n1,Ann sings,\"['B', 'O']\"\n2,Rome is,\"['B', 'O']\"\n"
-    with pytest.raises(ValueError, match=r"'Tag' is .*, not one label"):
+    with pytest.raises(ValueError, match=r"'Tag' is .*, not a label"):
         read_table(put(tmp_path, lists, "b.csv"), text_columns="Sentence")
     with pytest.raises(ValueError, match="line 3: a token or a tag is missing"):
         read_dataset(put(tmp_path, "Word,Tag,Sentence #\nAnn,O,1\n,O,1\n", "c.csv"))
@@ -199,13 +199,10 @@ OLID = table("id,tweet,subtask_a,subtask_b", range(86, 90), TEXTS, ABAB, ["UNT",
         (OLID, 2),
         (OLID, "subtask_a"),
         (table("utterance,act", TEXTS, ABAB), 1),
-        (table("v1,v2,,", ABAB, TEXTS, [""] * 4, [""] * 4), "v1"),
-        (table("v1,v2,,", ABAB, TEXTS, [""] * 4, [""] * 4), 0),
         (table("label,Text,lable_num", ABAB, TEXTS, NUMBERS), None),
         (table("text,label,label_text", TEXTS, ABAB, ["is so", "is not"] * 2), None),
         (table("comment_text,toxic,obscene", TEXTS, ABAB, NUMBERS), "toxic"),
         (table("Text,when,who,label", TEXTS, ["2015-02-24 11:35:52"] * 4, "abcd", ABAB), None),
-        (table("x,x2,Text,x3", ["gj04"] * 4, ABAB, TEXTS, ["*", "", "*", ""]), 1),
     ],
 )
 def test_neither_a_header_nor_a_leftover_column_is_a_text(tmp_path, text, label):
@@ -218,7 +215,7 @@ def test_neither_a_header_nor_a_leftover_column_is_a_text(tmp_path, text, label)
         assert len(columns["text"]) == 1
     one = "".join(text.splitlines(keepends=True)[:2])
     if text.startswith(("id", "label,", "comment")):
-        assert read_texts(put(tmp_path, one, "c.tsv"), classes=ABAB) == TEXTS[:1]
+        assert read_texts(put(tmp_path, one, "c.tsv")) == TEXTS[:1]
 
 
 def test_pairs_are_those_with_two_texts(tmp_path):
@@ -243,8 +240,21 @@ def test_pairs_are_those_with_two_texts(tmp_path):
 def test_rows_without_a_header_lose_none(tmp_path):
     rows = "".join(f"{label}\t{text}\n" for label, text in zip(ABAB, TEXTS, strict=True))
     assert read_table(put(tmp_path, rows), label_column=0) == (TEXTS, ABAB)
+    v1 = table("v1,v2,,", ABAB, TEXTS, [""] * 4, [""] * 4)  # names that nobody knows
+    assert read_table(put(tmp_path, v1, "b.tsv"), label_column="v1") == (TEXTS, ABAB)
+    with pytest.raises(ValueError, match=r"3 columns that may be text .*text_columns"):
+        read_table(tmp_path / "b.tsv", label_column=0)
+    with pytest.raises(ValueError, match=r"line 1: does the first line, .*'v1'.* header=False"):
+        read_table(tmp_path / "b.tsv", label_column=0, text_columns=1)
+    found = read_table(tmp_path / "b.tsv", label_column=0, text_columns=1, header=True)
+    assert found == (TEXTS, ABAB)
     news = '"3","Bears claw back","Short-sellers see green"\n"4","New ant","Deep in the woods"\n'
-    X, y = read_table(put(tmp_path, news, "a.csv"), label_column=0)
+    path = put(tmp_path, news, "a.csv")
+    with pytest.raises(ValueError, match=r"2 columns that may be text .*text_columns"):
+        read_table(path, label_column=0)
+    with pytest.raises(ValueError, match="header=True or header=False"):
+        read_table(path, label_column=0, text_columns=[1, 2])
+    X, y = read_table(path, label_column=0, text_columns=[1, 2], header=False)
     assert (len(X), y) == (2, ["3", "4"])
 
 

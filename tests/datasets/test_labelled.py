@@ -27,7 +27,7 @@ def test_prodigys_answers_about_one_label(tmp_path):
     path = put(tmp_path, *rows)
     with pytest.warns(
         UserWarning,
-        match=r"left out 1 row whose answer is ignore, 2 rows kept "
+        match=r"left out 1 whose answer is ignore, 2 rows kept "
         r"without the labels that were rejected; 3 texts read",
     ):
         data = read_dataset(path)
@@ -45,7 +45,7 @@ def test_prodigys_choices(tmp_path):
     one = put(tmp_path, chosen(0, "A"), chosen(1, "B"))
     assert read_table(one) == (["text 0", "text 1"], ["A", "B"])
     several = put(tmp_path, chosen(0, "A", "C"), chosen(0), chosen(2, "B", answer="ignore"))
-    with pytest.warns(UserWarning, match="1 row whose answer is ignore"):
+    with pytest.warns(UserWarning, match="1 whose answer is ignore"):
         assert read_table(several) == (["text 0", "text 0"], [["A", "C"], []])
     with pytest.warns(UserWarning, match="1 row kept without the labels"):
         found = read_table(put(tmp_path, chosen(0, "A"), chosen(1, "B", answer="reject")))
@@ -88,7 +88,7 @@ def test_answers_are_obeyed_in_every_table_and_are_no_text(tmp_path, name):
     content, several = ANSWERED[name], ["p", "q"] if name == "a.tsv" else None
     path = tmp_path / name
     path.write_text(content if isinstance(content, str) else "\n".join(map(json.dumps, content)))
-    with pytest.warns(UserWarning, match=r"left out 1 row whose answer is ignore, 1 row kept"):
+    with pytest.warns(UserWarning, match=r"left out 1 whose answer is ignore, 1 row kept"):
         X, y = read_table(path, label_columns=several)
     assert (X, y) == (["a b", "c d"], [["p" if several else "x"], []])
     if several:
@@ -104,7 +104,13 @@ def test_an_empty_list_of_spans_beside_a_label_holds_no_entities(tmp_path, name,
     data = read_dataset(put(tmp_path, *rows))
     assert (data.task, data.y) == ("classification", [label if label != 1 else "1"] * 2)
     found = {**rows[0], name: [{"start": 0, "end": 1, "label": "Q"}]}
-    assert read_dataset(put(tmp_path, found, *rows)).y == [[(0, 1, "Q")], [], []]
+    path = put(tmp_path, found, *rows)
+    with pytest.raises(
+        ValueError, match=r"line 1: the record holds entities .* and labels .*task="
+    ):
+        read_dataset(path)
+    assert read_dataset(path, task="entities").y == [[(0, 1, "Q")], [], []]
+    assert read_dataset(path, task="classification").y == [label if label != 1 else "1"] * 3
 
 
 def test_a_span_that_was_rejected_is_no_entity(tmp_path):
@@ -153,7 +159,8 @@ def test_choices_of_label_studio_in_json_min(tmp_path):
     one = put(tmp_path, {"id": 0, "text": "a b", "mood": "good", **more}, name="a.json")
     assert read_dataset(one).y == ["good"]
     several = [{"text": "a b", "mood": {"choices": ["x", "y"]}, **more}, {"text": "c", **more}]
-    assert read_dataset(put(tmp_path, *several, name="a.json")).y == [["x", "y"], []]
+    with pytest.warns(UserWarning, match="left out 1 without a label; 1 text read"):
+        assert read_dataset(put(tmp_path, *several, name="a.json")).y == [["x", "y"]]
     region = {"start": 0, "end": 1, "text": "a", "labels": ["PER"]}
     marked = {"text": "a b", "mood": "good", "label": [region], **more}
     path = put(tmp_path, marked, {"text": "c", "mood": "bad", **more}, name="a.json")
@@ -180,8 +187,8 @@ def test_several_labels_in_a_cell(tmp_path, sign):
     path.write_text(f"text\tlabel\nwin it\tspam{sign} ad\nhi you\tham\nbuy it\tad\n")
     split = (["win it", "hi you", "buy it"], [["spam", "ad"], ["ham"], ["ad"]])
     assert read_table(path, label_separator=sign) == split
-    with pytest.warns(UserWarning, match=r"'spam.* ad' are read as several.*label_separator="):
-        assert read_table(path) == split
+    with pytest.raises(ValueError, match=r"is 'spam.* ad' one label, or several.*label_separator="):
+        read_table(path)
     assert read_table(path, label_separator="")[1] == [f"spam{sign} ad", "ham", "ad"]
     path.write_text(f"text\tlabel\nAlbany is old\tNew York{sign} NY\nRome is\tItaly\n")
     assert read_table(path)[1] == [f"New York{sign} NY", "Italy"]  # no other cell holds a part
@@ -230,7 +237,7 @@ def test_lists_of_tags_in_cells(tmp_path):
     path.write_text("tokens,tags\n\"['Ann', 'Lee']\",\"['B-per', 'I-per']\"\n")
     assert read_dataset(path).X == [["Ann", "Lee"]]
     path.write_text("Sentence,Tag\nAnn sings,\"['B-per']\"\n")
-    with pytest.raises(ValueError, match=r"line 2: 2 tokens of 'Ann sings', but 1 tags"):
+    with pytest.raises(ValueError, match=r"line 2: 2 tokens, but 1 tags"):
         read_dataset(path, task="tagging")
 
 

@@ -89,12 +89,11 @@ def test_json_lines_are_tables(tmp_path, name):
         (['{"text": "a", "label": 1}', '{"text": 3, "label": 1}'], {}, "line 2: 'text' is 3, not"),
         (['{"text": "a", "label": 1}', '{"label": 1}'], {}, "line 2: 'text' is missing, not a str"),
         (['{"text": "a", "label": 1}', '{"text": "b"}'], {}, "line 2: 'label' is missing"),
-        (['{"text": "a", "label": true}'], {}, "line 1: 'label' is True, not a string or a number"),
         (['{"text": "a", "label": NaN}'], {}, "line 1: 'label' is nan"),
-        (['{"text": "a", "label": [["b"]]}'], {}, r"line 1: 'label' is \[\['b'\]\]"),
+        (['{"text": "a", "label": [["b"]]}'], {}, r"line 1: \[\['b'\]\] is no list of names"),
         (['{"text": "a", "label": " "}'], {}, "line 1: the label is empty"),
         (['{"tokens": ["a"], "tag": ["O"]}'], {}, r"line 1: 'tokens' is \['a'\], not a string"),
-        (['{"tokens": "a", "tag": ["O"]}'], {}, r"line 1: 'tag' is \['O'\], not a string"),
+        (['{"tokens": "a", "tag": ["O"]}'], {}, r"line 1: 'tag' is \['O'\], not a label"),
         (['{"text": "a"}'], {}, "one column only"),
         (["{}"], {}, "empty JSON objects"),
         (['{"a": "a", "b": "b", "c": "c", "label": 1}'], {}, "say which hold the text"),
@@ -126,7 +125,7 @@ def test_ids_are_no_text(tmp_path, name):
     table = put(tmp_path, f"{name},text,stars\n1,a,4\n1,b,5\n1,c,5\n", "a.csv")
     assert read_table(table, text_columns="text") == (["a", "b", "c"], ["4", "5", "5"])
     table = put(tmp_path, f"{name},label\n1,x\n", "a.csv")
-    with pytest.raises(ValueError, match=r"has 0 columns that may be text \[\], not 1 or 2"):
+    with pytest.raises(ValueError, match=r"has 0 columns that may be text \[\], not 1:"):
         read_table(table)
 
 
@@ -168,12 +167,10 @@ TWO = ["win, now", "lunch"]
         ("a.csv", "id,text\n1,win\n2,ok\n", {"text_columns": "id"}, ["1", "2"]),
         ("a.csv", "text,stars\nwin,5\nok,4\n", {"label_column": "stars"}, ["win", "ok"]),
         ("a.csv", "win,5\nok,4\n", {"label_column": -1}, ["win", "ok"]),
-        ("a.csv", "win,5\nok,\n", {"classes": [4, 5]}, ["win", "ok"]),
         ("a.jsonl", '{"id": 1, "text": "win, now"}\n{"text": "lunch", "label": null}', {}, TWO),
         ("a.csv", "a,b\na,c\n", {"n_texts": 2}, [("a", "b"), ("a", "c")]),
         ("a.csv", "question1,question2\na,b\n", {"n_texts": 2}, [("a", "b")]),
         ("a.csv", "id,b,c\n1,b,c\n", {"text_columns": ["c", "b"]}, [("c", "b")]),
-        ("a.tsv", "a\tb\t1\na\tc\t0\n", {"n_texts": 2, "classes": "01"}, [("a", "b"), ("a", "c")]),
         ("a.csv", "text,label\na,x\n", {"n_texts": 2}, ["a"]),
     ],
 )  # fmt: skip
@@ -186,8 +183,9 @@ def test_texts_without_labels(tmp_path, name, text, options, expected):
     [
         ("a.csv", "one,two\na,b\n", {}, r"2 columns .* text \['0: one', '1: two'\], not 1:"),
         ("a.csv", "text,title\na,b\n", {}, r"\['text', 'title'\], not 1: .*text_columns"),
-        ("a.csv", "1,0\n0,1\n", {"classes": [0, 1]}, "2 columns that may be text"),
-        ("a.csv", "id,text,title,body\n1,a,b,c\n", {"n_texts": 2}, r"'body'\], not 1 or 2"),
+        ("a.csv", "1,0\n0,1\n", {}, "2 columns that may be text"),
+        ("a.tsv", "a\tb\t1\na\tc\t0\n", {"n_texts": 2}, "3 columns that may be text"),
+        ("a.csv", "id,text,title,body\n1,a,b,c\n", {"n_texts": 2}, r"'body'\], not 2"),
         ("a.csv", "id,label\n1,a\n", {}, "has 0 columns"),
         ("a.csv", "a,b\n1,2\n", {"text_columns": "c"}, "text_columns='c' is not in"),
         ("a.csv", "a,b\n1,2\n", {"label_column": "c"}, "label_column='c' is not in"),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_mrc_ner, read_squad, write_squad_predictions
+from skdice.datasets import read_dataset, read_mrc_ner, read_squad, write_squad_predictions
 from skdice.text.answers import as_answers
 from skdice.text.entities import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
@@ -50,7 +50,6 @@ def test_squad_files(tmp_path):
         ([{"paragraphs": [{"context": "a"}]}], "qas"),
         ([{"paragraphs": [{"qas": [good]}]}], "context"),
         ([{"paragraphs": [{"context": "a", "qas": [{"id": "q"}]}]}], "question"),
-        ([{"paragraphs": [{"context": "a", "qas": [{"question": "q"}]}]}], "id"),
     ):
         path.write_text(json.dumps({"data": data}))
         with pytest.raises(ValueError, match=f"is not a SQuAD file: .* has no '{name}'"):
@@ -140,3 +139,19 @@ def test_bert_mrc_files(tmp_path):
     path.write_text(json.dumps({}))
     with pytest.raises(ValueError, match="not a BERT-MRC file"):
         read_mrc_ner(path)
+
+
+def test_questions_without_ids_and_paragraphs_without_articles(tmp_path):
+    question = {"question": "Where?", "answers": [{"text": "Oslo", "answer_start": 13}]}
+    paragraph = {"context": "Ada sings in Oslo.", "qas": [question, question]}
+    pairs, answers = [("Where?", "Ada sings in Oslo.")] * 2, [[(13, "Oslo")]] * 2
+    for value in ({"data": [{"title": "t", "paragraphs": [paragraph]}]}, [paragraph]):
+        path = tmp_path / "s.json"
+        path.write_text(json.dumps(value))
+        data = read_dataset(path)
+        assert (data.task, data.X, data.y, data.ids) == ("qa", pairs, answers, ["0", "1"])
+    path = tmp_path / "s.csv"
+    cell = "\"{'text': ['Oslo'], 'answer_start': [13]}\""
+    path.write_text(f"id,context,question,answers\n1,Ada sings in Oslo.,Where?,{cell}\n")
+    data = read_dataset(path)
+    assert (data.task, data.X, data.y) == ("qa", pairs[:1], answers[:1])

@@ -120,12 +120,6 @@ def test_text_estimators_go_on(
 ):
     if compact:  # the word table is trained in part, as in backbones of real size
         monkeypatch.setattr(used_embeddings, "LEAST", 1)
-        monkeypatch.setattr(
-            used_embeddings.UsedEmbeddings,
-            "pays",
-            property(lambda _: True, lambda *_: None),
-            raising=False,
-        )
     model, X, y = text_fits(tiny_backbone, sentences)[which]
     whole = model.fit(X, y)
     resumed = text_fits(tiny_backbone, sentences)[which][0].set_params(checkpoint_dir=tmp_path)
@@ -364,8 +358,6 @@ def test_a_skipped_update_steps_the_schedule(numbers, first):
             skipped = len(calls) == (1 if first else 6)
             return super().forward(*args, **kwargs) * (torch.nan if skipped else 1)
 
-        forward_unchecked = forward
-
     tells = Tells(before=lambda net, batch: rates.append(net.optimizer_.param_groups[0]["lr"]))
     model = classifier(loss=Spoiled(), warmup=0.0, lr=1.0, checkpoint_every="60s")
     model.set_params(callbacks=[tells]).fit(*numbers)
@@ -378,8 +370,8 @@ def test_update_with_bad_numbers_is_skipped(numbers, where):
     calls = []
 
     class Spoiled(DiceLoss):
-        def forward_unchecked(self, *args, **kwargs):
-            loss = super().forward_unchecked(*args, **kwargs)
+        def forward(self, *args, **kwargs):
+            loss = super().forward(*args, **kwargs)
             calls.append(1)
             if len(calls) == 6:
                 if where == "loss":
@@ -398,8 +390,8 @@ def test_update_with_bad_numbers_is_skipped(numbers, where):
 class NoNumber(DiceLoss):
     """A loss that is NaN."""
 
-    def forward_unchecked(self, *args, **kwargs):
-        return super().forward_unchecked(*args, **kwargs) * torch.nan
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs) * torch.nan
 
 
 def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences):

@@ -83,3 +83,48 @@ def test_a_model_that_chose_its_gpu_chooses_anew_where_it_is_read():
     given = DiceClassifier(max_epochs=1, device="cpu").fit(X, y)
     given.net_.device = "cuda:3"  # as if it had been asked for
     assert given.net_.__getstate__()["device"] == "cuda:3"
+
+
+# ---- a load above the cores
+
+
+@pytest.fixture
+def crowded(monkeypatch):
+    monkeypatch.setattr(devices, "_told_of_load", [])
+    monkeypatch.setattr("os.getloadavg", lambda: (9.3, 1.0, 1.0), raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    return DiceClassifier(max_epochs=1, random_state=0, verbose=1), ([[0.0], [1.0]] * 4, [0, 1] * 4)
+
+
+def told(capsys):
+    return [line for line in capsys.readouterr().out.splitlines() if "load" in line]
+
+
+def test_a_fit_beside_much_other_work_tells_once_what_to_set(crowded, capsys, recwarn):
+    model, data = crowded
+    model.fit(*data)
+    (line,) = told(capsys)
+    assert "load is 9.3 on 2 cores" in line
+    assert "OMP_WAIT_POLICY=passive, or OMP_NUM_THREADS=1" in line
+    model.fit(*data)
+    assert told(capsys) == []
+    assert not recwarn
+
+
+@pytest.mark.parametrize("quiet", ["verbose", "policy", "threads", "load", "no load average"])
+def test_nothing_is_told_where_nothing_waits_or_nobody_asks(crowded, capsys, monkeypatch, quiet):
+    model, data = crowded
+    if quiet == "verbose":
+        model.set_params(verbose=0)
+    elif quiet == "policy":
+        monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    elif quiet == "threads":
+        monkeypatch.setattr("torch.get_num_threads", lambda: 1)
+    elif quiet == "load":
+        monkeypatch.setattr("os.getloadavg", lambda: (1.9, 9.0, 9.0), raising=False)
+    else:
+        monkeypatch.delattr("os.getloadavg", raising=False)
+    model.fit(*data)
+    assert told(capsys) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from contextlib import nullcontext
 
@@ -180,6 +182,69 @@ def test_who_predicts_before_the_first_update_holds_a_copy(case, kind):
     assert model.net_.module_to_predict() is model.net_.module_  # at rest
 
 
+class InThread(Callback):
+    """Call a function in another thread within each update, and wait for it."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def on_grad_computed(self, net, **kwargs):
+        thread = threading.Thread(target=self.call, daemon=True)
+        thread.start()
+        thread.join(20)
+
+
+@pytest.mark.parametrize("kind", ["tagger", "numbers"])
+def test_a_callback_may_wait_for_a_thread_that_predicts(case, kind):
+    model, X, y = case(kind)
+    found = []
+    model.set_params(
+        callbacks=[InThread(lambda: found.append(len(model.predict(X))))], max_epochs=1
+    )
+    model.fit(X, y)
+    assert len(found) > 1
+    assert set(found) == {len(X)}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("kind", ["tagger", "numbers"])
+def test_a_child_forked_during_an_update_predicts(case, kind):
+    model, X, y = case(kind)
+    ends = []
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            signal.alarm(15)  # which ends a child that waits
+            os._exit(0 if len(model.predict(X)) == len(X) else 1)
+        ends.append(os.waitpid(child, 0)[1])
+
+    model.set_params(callbacks=[InThread(fork)], max_epochs=1).fit(X, y)
+    assert len(ends) > 1
+    assert set(ends) == {0}
+
+
+def test_buffers_that_training_replaces_are_predicted_with():
+    class Replaces(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(5, 2)
+            self.register_buffer("n", torch.zeros(()))
+
+        def forward(self, X):
+            if self.training:
+                self.n = self.n + 1  # another tensor
+            return self.layer(X) + self.n * torch.tensor([0.0, 1.0], dtype=X.dtype)
+
+    seen = []
+    tells = Tells(after=lambda net, loss: seen.append(model.decision_function(NUMBERS)))
+    model = DiceClassifier(
+        module=lambda n, k: Replaces(), max_epochs=1, batch_size=30, lr=1e-9, random_state=0
+    )
+    model.set_params(callbacks=[tells]).fit(NUMBERS, (NUMBERS[:, 0] > 0.8).astype(int))
+    np.testing.assert_allclose(seen[1] - seen[0], 1.0, atol=1e-5)
+
+
 # ---- fits that fail
 
 
@@ -301,7 +366,8 @@ def test_a_threshold_that_cannot_be_tuned_leaves_what_was(case):
 
 def test_a_copy_shares_weights_and_nothing_else(case):
     model, X, y = case("tagger")
-    module = model.fit(X, y).net_.module_.train()
+    module = model.fit(X, y).net_.module_
+    model.net_.set_training(True)
     twin = model.net_.module_to_predict()
     assert module.training
     assert not twin.training

@@ -28,14 +28,17 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice._compat import attention_of
-from skdice.engine import graphs, rows
+from skdice.engine import graphs
 from skdice.engine.attention import settle_attention
 from skdice.engine.graphs import EAGER_RUNS, Graphs
-from skdice.engine.rows import Rows
+from skdice.engine.layouts import rows
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.rows import Rows
+from skdice.exceptions import TruncationWarning
 from skdice.losses import LOSSES, DiceLoss, Loss, resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
+from tests.engine.test_grouped import TASKS, fitted_with_data
 from tests.engine.test_no_waiting import OPTIONS, Looks
-from tests.engine.test_packing import TASKS, fitted_with_data
 from tests.fits import Tells, killed_at, numbers_of
 from tests.test_gpu import assert_same
 
@@ -152,9 +155,9 @@ class Kernel(Loss):
 
 
 REASONS = {
-    "gradient_accumulation": {"gradient_accumulation": 2, "batch_size": 2},
+    "several micro-batches": {"gradient_accumulation": 2, "batch_size": 2},
     "gradient_checkpointing": {"gradient_checkpointing": True},
-    "counts what is padded": {"loss": Looks()},
+    "heeds_weights": {"loss": Looks()},
     "callback": {"callbacks": [Hears()]},
     "optimizer": {"net_params": {"optimizer": torch.optim.NAdam}},
 }
@@ -264,7 +267,7 @@ def test_a_loss_of_the_user_counts_no_padding(loss, gpu, tiny_backbone):
     layout = net.layout(dataset)
     assert isinstance(layout, Rows) is (loss is Heeds)
     found = []
-    for how in (layout, None):
+    for how in (layout, Padded(padding=net.padding, unit=10**9)):
         ((inputs, target, weight),) = net.batches(dataset, np.arange(len(dataset)), how)
         found.append(net.loss_of(net.logits_of(inputs), target, weight).item())
     assert found[0] == pytest.approx(found[1], rel=1e-4)
@@ -332,8 +335,10 @@ SPOIL = torch.ones(())  # by which `Spoiled` is multiplied
 class Spoiled(DiceLoss):
     """A loss that is infinite in some updates."""
 
-    def forward_unchecked(self, *args, **kwargs):
-        return super().forward_unchecked(*args, **kwargs) * SPOIL
+    heeds_weights = True
+
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs) * SPOIL
 
 
 def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone):
@@ -437,7 +442,7 @@ def test_a_model_that_is_dropped_frees_its_memory_at_once(tiny_backbone, gpu):
         gc.enable()
 
 
-@pytest.mark.parametrize("task", ["tagger", "labels", "three classes"])
+@pytest.mark.parametrize("task", [task for task in MANY if task != "numbers"])
 def test_the_last_batch_of_an_epoch_has_the_shape_of_the_others(task, tiny_backbone, gpu):
     fitted(task, tiny_backbone, batch_size=3)  # five rows: three and two
     assert len(gpu) == 1
@@ -463,7 +468,7 @@ def test_features_are_those_of_padded_batches(kind, pooling, gpu, tiny_backbones
     monkeypatch.setattr(rows, "TOKENS", 256)
     settled = []  # where a CPU looks at masks, a GPU does not
     monkeypatch.setattr(
-        "skdice.engine.features.settle_attention",
+        "skdice.engine.vectors.settle_attention",
         lambda module, device: (
             settled.append(device)
             or settle_attention(module, "cpu" if len(settled) > 1 else "cuda")
@@ -511,6 +516,13 @@ def test_the_next_rows_are_encoded_while_others_are_predicted(
     with pytest.raises(LookupError, match="in the other thread"):
         model.predict(X)
     assert threading.active_count() == before
+
+
+def test_warnings_of_the_other_thread_name_the_callers_line(tiny_backbone, gpu):
+    model = fitted("tagger", tiny_backbone, max_epochs=1, max_length=8)
+    with pytest.warns(TruncationWarning, match="word of more subwords") as told:
+        model.predict([["a" * 30], *UNEVEN])
+    assert [w.filename for w in told] == [__file__]
 
 
 def test_nothing_to_predict(tiny_backbone, gpu):

@@ -28,22 +28,20 @@ from transformers import (
     get_constant_schedule_with_warmup,
     get_cosine_schedule_with_warmup,
     get_linear_schedule_with_warmup,
-    get_polynomial_decay_schedule_with_warmup,
 )
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice._compat import attention_of
 from skdice.backbones import load_encoder
-from skdice.engine import used_embeddings
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import length_batches, length_chunks
-from skdice.engine.devices import autocast_dtype, cpu_has_bf16
+from skdice.engine.devices import autocast_dtype
 from skdice.engine.fit import Fit
-from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
-from skdice.engine.schedules import SCHEDULES, schedule_factor
-from skdice.estimators.planning import encode
+from skdice.engine.fit_plan import encode
+from skdice.engine.layouts.layout import pool
+from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
+from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
+from skdice.engine.recipe import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
-from tests.fits import word_tables_from
 
 
 def _weights(estimator):
@@ -97,11 +95,13 @@ def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
     assert sorted(t for batch in epochs[0] for t in batch) == sorted(dataset.lengths)
     assert sum(len(set(map(int, batch))) > 1 for batch in epochs[0]) == 4
     net.batch_size = len(dataset)
-    ((inputs, target, _),) = net.batches(dataset, np.arange(16), None)
+    layout = net.layout(dataset)
+    assert type(layout) is Padded
+    ((inputs, target, _),) = net.batches(dataset, np.arange(16), layout)
     assert len(inputs) == 1
     order = np.argsort(dataset.lengths, kind="stable")
-    whole, expected, _ = net.padder([dataset[int(i)] for i in order])
-    parts = [net.padder([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
+    whole, expected, _ = layout.lay([dataset[int(i)] for i in order])
+    parts = [layout.lay([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
     torch.testing.assert_close(net.logits_of(parts), net.logits_of([whole]), atol=1e-5, rtol=1e-5)
     assert torch.equal(target, expected)
 
@@ -110,9 +110,6 @@ THEIRS = {
     "constant": lambda optimizer, rising, n: get_constant_schedule_with_warmup(optimizer, rising),
     "linear": get_linear_schedule_with_warmup,
     "cosine": get_cosine_schedule_with_warmup,
-    "polynomial": lambda *args: get_polynomial_decay_schedule_with_warmup(
-        *args, lr_end=0.0, power=2.0
-    ),
 }
 
 
@@ -136,20 +133,6 @@ def test_schedules_are_those_of_transformers_but_for_an_update_at_rate_0(name, n
     ours = [schedule_factor(name, n, warmup)(step) for step in range(n)]
     assert ours[rising:] == pytest.approx(theirs[rising:])
     assert ours[:rising] == pytest.approx([*theirs[1:rising], 1.0][:rising])
-
-
-@pytest.mark.parametrize(("n", "warmup"), [(100, 0.3), (20, 0.25), (40, 0.5), (50, 0.0)])
-def test_one_cycle_is_that_of_torch(n, warmup):
-    theirs = rates(
-        lambda optimizer: torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, 1.0, total_steps=n, pct_start=warmup, cycle_momentum=False
-        ),
-        n,
-    )
-    ours = [schedule_factor("one_cycle", n, warmup)(step) for step in range(n)]
-    assert ours == pytest.approx(theirs)
-    assert ours[-1] == pytest.approx(1 / 25 / 10_000)
-    assert warmup == 0 or (ours[0], max(ours)) == pytest.approx((1 / 25, 1.0))
 
 
 def test_factors_of_schedules_stay_between_0_and_1():
@@ -693,64 +676,6 @@ def test_a_fitted_estimator_is_as_large_as_its_weights(tiny_backbones, sentences
     copy.partial_fit(X, y)
     assert copy.n_iter_ == 3
     assert net.optimizer_.state  # pickling took nothing away
-
-
-@pytest.mark.parametrize(
-    ("kind", "validated"),
-    [
-        *(("bert", False), ("bert", True), ("roberta", False), ("distilbert", True)),
-        *(("deberta-v2", False), ("electra", True), ("modernbert", False), ("xlnet", True)),
-    ],
-)
-def test_words_that_no_text_has_end_where_they_would(
-    tiny_backbones, sentences, kind, validated, monkeypatch
-):
-    X, y = sentences
-    used, held = (X[:4], y[:4]), (X[4:], y[4:])  # which have other words
-    fit = dict(zip(("X_val", "y_val"), held, strict=True)) if validated else {}
-    swaps = []
-    take_place = used_embeddings.UsedEmbeddings.take_place
-    monkeypatch.setattr(
-        used_embeddings.UsedEmbeddings,
-        "take_place",
-        lambda self: (swaps.append(1), take_place(self)),
-    )
-    settings = dict(backbone=tiny_backbones[kind], max_epochs=3, lr=1e-2, batch_size=2)
-    settings |= dict(weight_decay=0.3, random_state=0, early_stopping=validated)
-    fits = []
-    for least in (10**9, 0):
-        with word_tables_from(least):
-            fits.append(DiceTokenClassifier(**settings).fit(*used, **fit))
-        assert bool(swaps) == (least == 0)
-    _assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
-    assert fits[0].history_[-1]["train_loss"] == pytest.approx(fits[1].history_[-1]["train_loss"])
-    table = fits[1].net_.module_.encoder.get_input_embeddings().weight
-    assert table.shape == fits[0].net_.module_.encoder.get_input_embeddings().weight.shape
-    assert any(table is p for g in fits[1].net_.optimizer_.param_groups for p in g["params"])
-    assert fits[1].predict(X).tolist() == fits[0].predict(X).tolist()
-    fits[1].partial_fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("flags", "has"),
-    [
-        ({"amx_bf16": True, "avx512_bf16": False}, True),
-        ({"avx512_bf16": True}, True),
-        ({"amx_int8": True, "avx512_vnni": True}, False),
-        ({"bf16": True}, False),  # of an ARM, which nobody has measured
-        ({}, False),
-    ],
-)
-def test_the_processors_flags_say_whether_it_has_bf16(flags, has, monkeypatch):
-    """And no measurement, which other work would change."""
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags, raising=False)
-    monkeypatch.setattr(torch, "mm", lambda *args: pytest.fail("it measures"))
-    assert cpu_has_bf16() is has
-
-
-def test_torch_before_2_12_does_not_say_what_a_processor_has(monkeypatch):
-    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
-    assert cpu_has_bf16() is False
 
 
 def test_auto_trains_large_models_in_bf16_where_the_processor_has_it(

@@ -28,9 +28,11 @@ from skdice import (
 )
 from skdice._compat import attention_of
 from skdice.engine.attention import settle_attention
-from skdice.engine.packing import Packing
-from skdice.engine.spans import EncoderWithSpanHeads
-from skdice.estimators.classifier import NumericDataset, NumericNet
+from skdice.engine.layouts.grouped import Groups
+from skdice.engine.layouts.layout import Layout
+from skdice.engine.layouts.padded import PADDED
+from skdice.engine.span_heads import EncoderWithSpanHeads
+from skdice.estimators.classifier import NumericNet
 from skdice.losses import (
     LOSSES,
     CompoundLoss,
@@ -43,6 +45,7 @@ from skdice.losses import (
     resolve_loss,
 )
 from skdice.model_selection.heads.training import fit_heads
+from skdice.tasks._numbers import NumericDataset
 from tests.data import SENTENCES, TAGS
 from tests.fits import Tells
 
@@ -131,7 +134,7 @@ def step_of(model, X, y, weight=None):
 
 
 def without_values(values, device):
-    if isinstance(values, Packing):
+    if isinstance(values, (Groups, Layout)):
         return values.to(lambda part: without_values(part, device))
     if values is None:
         return None
@@ -177,9 +180,8 @@ def loss_without_values(loss, n_logits, target, weighted):
     rows = (len(target),) if n_logits == 1 else (len(target), n_logits)
     logits = torch.empty(rows, device="meta", requires_grad=True)
     weight = torch.empty(len(target), device="meta") if weighted else None
-    call = loss.forward_unchecked if isinstance(loss, Loss) else loss
     with on_cuda(), NothingFromTheCPU(), NoConstants(), InOneOrder():
-        value = call(logits, without_values(target, "meta"), sample_weight=weight)
+        value = loss(logits, without_values(target, "meta"), sample_weight=weight)
         value.backward()
     assert value.is_meta
     assert logits.grad is not None
@@ -259,7 +261,7 @@ def test_accumulation_weights_and_frozen_layers_do_not_wait(name, tiny_backbone)
 
 
 def test_words_of_several_spans_get_their_gradients_in_one_order(monkeypatch):
-    monkeypatch.setattr("skdice.engine.spans.states_at", lambda encoder, positions: positions)
+    monkeypatch.setattr(type(PADDED), "states_at", lambda layout, encoder, places, inputs: places)
     encoder = nn.Module()
     encoder.config = transformers.XLNetConfig(d_model=6, n_head=2)
     module, words = EncoderWithSpanHeads(encoder, 0.0, 3), torch.randn(5, 6)

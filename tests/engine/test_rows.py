@@ -6,19 +6,33 @@ import numpy as np
 import pytest
 import torch
 
-from skdice.engine.rows import Rows
-from tests.engine.test_packing import DROPOUTS, TASKS, fitted_with_data
+from skdice.engine.layouts.architectures import (
+    ARCHITECTURES,
+    as_numbers,
+    of_heads,
+    of_layers,
+    of_the_past,
+    of_xlnet,
+)
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.rows import Rows, RowsOfOne
+from tests.engine.test_grouped import DROPOUTS, TASKS, fitted_with_data
 
-STYLES = {
-    "bert": ("heads", 0),
-    "roberta": ("heads", 1),
-    "distilbert": ("heads", 0),
-    "electra": ("heads", 0),
-    "mpnet": ("added", 2),
-    "deberta-v2": ("heads", 0),
-    "modernbert": ("layers", 0),
-    "xlnet": ("perm_mask", None),
-    "gpt2": ("causal", 0),
+# The form of its mask, and the position id of its first subword with the padding's id 0 (MPNet: 1).
+NEEDS = {
+    "albert": (of_heads, 0),
+    "bert": (of_heads, 0),
+    "camembert": (of_heads, 1),
+    "deberta": (of_heads, 0),
+    "deberta-v2": (of_heads, 0),
+    "distilbert": (of_heads, 0),
+    "electra": (of_heads, 0),
+    "gpt2": (of_the_past, 0),
+    "modernbert": (of_layers, 0),
+    "mpnet": (as_numbers, 2),
+    "roberta": (of_heads, 1),
+    "xlm-roberta": (of_heads, 1),
+    "xlnet": (of_xlnet, None),
 }
 
 
@@ -26,7 +40,7 @@ STYLES = {
 def backbones(tmp_path_factory, build_backbone):
     """One of each architecture, without dropout, whose attention is far from even."""
     folders = {}
-    for kind in STYLES:
+    for kind in NEEDS:
         config = {**dict.fromkeys(DROPOUTS, 0.0), "initializer_range": 0.5}
         if kind == "modernbert":
             config |= {"local_attention": 4, "global_attn_every_n_layers": 2}
@@ -55,19 +69,18 @@ def of_batch(net, dataset, layout):
     return batch, loss.detach(), logits.detach(), gradients
 
 
-def assert_rows_change_nothing(model, dataset, gpu, style):
+def assert_rows_change_nothing(model, dataset, gpu, needs):
     net = model.net_
     net.module_.eval()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skdice.engine.net.run_cost", lambda device: 10**9)  # one group
-        _, *expected = of_batch(net, dataset, None)
+    further = net.module_.further_inputs
+    padded = Padded(padding=net.padding, further=further, unit=10**9)  # one group
+    _, *expected = of_batch(net, dataset, padded)
     gpu.on = True
     layout = net.layout(dataset)
     assert isinstance(layout, Rows)
-    assert (layout.style, layout.first) == style
+    assert (layout.mask, layout.first) == needs
     batch, *found = of_batch(net, dataset, layout)
-    if style[0] is not None:
-        assert "sentences" in batch[0][0]
+    assert "sentences" in batch[0][0]
     # The order within the padded batch is by length.
     order = np.argsort(dataset.lengths, kind="stable")
     sizes = [max(dataset.windows[int(i)].n_predictions, 1) for i in order]
@@ -86,10 +99,10 @@ def assert_rows_change_nothing(model, dataset, gpu, style):
     return batch
 
 
-@pytest.mark.parametrize("kind", STYLES)
+@pytest.mark.parametrize("kind", NEEDS)
 def test_logits_loss_and_gradients_are_those_of_padded_batches(kind, backbones, gpu):
     model, dataset = fitted_with_data("tagger", backbones[kind])
-    batch = assert_rows_change_nothing(model, dataset, gpu, STYLES[kind])
+    batch = assert_rows_change_nothing(model, dataset, gpu, NEEDS[kind])
     n_rows, length = batch[0][0]["input_ids"].shape
     assert (n_rows, length) == (1, 62 if kind == "mpnet" else 64)  # five sentences in one row
     assert batch[1].shape == batch[2].shape == (length,)
@@ -99,6 +112,37 @@ def test_logits_loss_and_gradients_are_those_of_padded_batches(kind, backbones, 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "xlnet"])
 def test_every_task_can_be_laid_out_in_rows(kind, task, backbones, gpu):
     model, dataset = fitted_with_data(task, backbones[kind])
-    style = STYLES[kind]
+    needs = NEEDS[kind]
     model.net_.module_.eval()
-    assert_rows_change_nothing(model, dataset, gpu, style)
+    assert_rows_change_nothing(model, dataset, gpu, needs)
+
+
+def test_the_table_holds_what_is_tested():
+    assert NEEDS.keys() == ARCHITECTURES.keys()
+
+
+@pytest.mark.parametrize("why", ["unknown", "attention", "decoder"])
+def test_what_the_table_does_not_know_is_padded(why, backbones, gpu, monkeypatch):
+    model, dataset = fitted_with_data("tagger", backbones["bert"])
+    net, config = model.net_, model.net_.module_.encoder.config
+    if why == "unknown":
+        monkeypatch.delitem(ARCHITECTURES, "bert")
+    elif why == "attention":
+        net.module_.encoder.set_attn_implementation("eager")
+    else:
+        config.is_decoder = True
+    expected = net.logits(dataset)
+    gpu.on = True
+    assert type(net.layout(dataset)) is RowsOfOne
+    for found, logits in zip(net.logits(dataset), expected, strict=True):
+        np.testing.assert_allclose(found, logits, rtol=1e-4, atol=1e-5)
+
+
+def test_no_mask_is_tried(backbones, gpu, monkeypatch):
+    """Nothing runs before the first update: not even with the first data."""
+    model, dataset = fitted_with_data("tagger", backbones["bert"])
+    gpu.on = True
+    monkeypatch.setattr(
+        type(model.net_.module_), "forward", lambda *args, **kwargs: pytest.fail("it tries")
+    )
+    assert isinstance(model.net_.layout(dataset), Rows)

@@ -11,8 +11,11 @@ import torch
 from skdice import DiceSequenceClassifier
 from skdice.engine.accumulation import accumulate
 from skdice.engine.devices import FitRandomState
+from skdice.engine.fit_plan import encode
+from skdice.engine.layouts.grouped import Grouped
+from skdice.engine.layouts.padded import PADDED
+from skdice.engine.layouts.rows import Rows
 from skdice.engine.window_pooling import POOLINGS, TextDataset, WindowPooling
-from skdice.estimators.planning import encode
 
 SIZES = [1, 3, 2, 5]
 
@@ -70,7 +73,9 @@ def test_a_scale_undoes_that_of_the_logits():
 
 @pytest.mark.parametrize("batch_size", [1, 64], ids=["several runs", "one run"])
 @pytest.mark.parametrize("how", POOLINGS)
-def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size):
+@pytest.mark.parametrize("in_rows", [False, True])
+def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size, in_rows, gpu):
+    gpu.on = False
     texts = ["anna met bob", "rain sun old " * 12, "the bus " * 40, "a good lunch " * 9]
     clf = DiceSequenceClassifier(
         backbone=tiny_backbone,
@@ -91,7 +96,10 @@ def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size
     assert len(dataset) == 4
     net.set_training(True)
     rows = np.array([2, 0, 2, 3, 1])  # a sampler may draw a text twice
-    batch = net.batches(dataset, rows, 0)
+    gpu.on = in_rows
+    layout = net.layout(dataset)
+    assert isinstance(layout, Rows if in_rows else Grouped)
+    batch = net.batches(dataset, rows, layout)
     assert (len(batch) > 1) == (batch_size == 1)
     net.optimizer_.zero_grad()
     if len(batch) == 1:
@@ -107,7 +115,7 @@ def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size
         logits = []
         for window in dataset.windows:
             if window.row == i:
-                inputs, _, _ = net.padder([(window, None, None)])
+                inputs, _ = PADDED.place([window])
                 logits.append(net.module_(**inputs)[0])
         z = naive_tensor(torch.stack(logits), how, clf.positive_)
         expected = expected - weights[i] * z.log_softmax(0)[[1, 0, 1, 0][i]]

@@ -19,7 +19,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.backbones import load_encoder
-from skdice.estimators.planning import encode
+from skdice.engine.fit_plan import encode
 from tests.data import LABELS, TEXTS
 from tests.estimators import readers
 from tests.estimators.test_storage import KINDS, outputs, read_whole

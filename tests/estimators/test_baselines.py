@@ -28,8 +28,8 @@ from skdice import (
     TfidfClassifier,
 )
 from skdice.datasets import load_town_notes
+from skdice.engine.fit_plan import draw_epochs
 from skdice.estimators.baselines import features_of
-from skdice.estimators.planning import draw_epochs
 from skdice.inspection import span_probabilities
 from skdice.metrics import span_f1_scorer
 from skdice.metrics.schemes import get_spans

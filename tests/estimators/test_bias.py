@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.metrics import balanced_accuracy_score, f1_score, recall_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -45,7 +45,6 @@ from skdice.metrics import (
     class_recall_scorer,
     expected_calibration_error,
     span_f1_score,
-    span_f1_scorer,
 )
 from skdice.metrics.decisions.span_counts import SpanCounter
 from skdice.metrics.decisions.tuning import tune_bias
@@ -312,6 +311,90 @@ def test_a_tagger(tiny_backbone, sentences, constrained, tmp_path):
 # ---- objectives, several labels, calibration
 
 
+@pytest.mark.parametrize("names", [("bad", "good"), ("spam", "ham")])  # the rare one, the other
+def test_costs_by_name_are_those_of_the_names_wherever_they_sort(names):
+    rare, common = names
+    big, z = make_classification(6000, weights=[0.9], class_sep=1.0, flip_y=0.05, random_state=1)
+    y = np.where(z == 1, rare, common)
+    model = LogisticRegression().fit(big[:3000], y[:3000])
+    cost = Cost({(rare, common): 10, (common, rare): 1})
+    tuned = BiasTunedClassifier(model, cv="prefit", scoring=cost).fit(big[:3000], y[:3000])
+    p = model.predict_proba(big)[:, list(model.classes_).index(rare)]
+    new, truth = p[3000:], y[3000:] == rare
+
+    def mean_cost(found):
+        return (10 * (truth & ~found) + (found & ~truth)).mean()
+
+    best = min(mean_cost(new > threshold) for threshold in np.linspace(0, 1, 1001))
+    found = tuned.predict(big[3000:]) == rare
+    assert mean_cost(found) < 1.05 * best
+    assert 0.04 < tuned.threshold_ < 0.2
+    assert tuned.evaluate(big[3000:], y[3000:])["cost"] == pytest.approx(mean_cost(found))
+    opposite = Cost({(rare, common): 1, (common, rare): 10})
+    other = clone(tuned).set_params(scoring=opposite, estimator=model).fit(big[:3000], y[:3000])
+    assert other.threshold_ > 0.5
+    assert tuned.tuned_for_["objective"] == f"the lowest cost ({repr(cost)[5:-1]})"
+
+
+def test_a_cost_by_name_is_a_parameter():
+    costs = {("bad", "good"): 10, ("good", "bad"): 1}
+    cost = Cost(costs)
+    assert repr(cost) == "Cost(bad taken for good: 10, good taken for bad: 1)"
+    assert cost.get_params() == {"matrix": costs} == clone(cost).get_params()
+    assert Cost(**cost.get_params()) == cost == clone(cost) == pickle.loads(pickle.dumps(cost))
+    assert len({cost, Cost(costs), Cost([[0, 1], [10, 0]])}) == 2
+    tuned = BiasTunedClassifier(GaussianNB(), scoring=cost)
+    assert clone(tuned).scoring == cost
+    assert tuned.set_params(scoring__matrix=[[0, 1], [2, 0]]).scoring == Cost([[0, 1], [2, 0]])
+    assert repr(tuned.scoring) == "Cost([[0, 1], [2, 0]])"
+
+
+@pytest.mark.parametrize(
+    ("costs", "match"),
+    [
+        ({("bad", "good"): 10}, r"does not say what 'good' taken for 'bad' costs"),
+        ({("bad", "god"): 10, ("good", "bad"): 1}, r"'god' is not among the classes"),
+        (
+            [[0, 1], [10, 0]],
+            r"'bad' is the first of \['bad', 'good'\].*a missed 'bad' that costs 10",
+        ),
+    ],
+)
+def test_costs_that_could_mean_another_thing_are_refused_before_training(costs, match):
+    class Untrained(GaussianNB):
+        def fit(self, X, y):
+            raise AssertionError
+
+    y = np.where(Y == 1, "bad", "good")
+    with pytest.raises(ValueError, match=match):
+        BiasTunedClassifier(Untrained(), scoring=Cost(costs)).fit(X, y)
+    for wrong in ({"bad": 1}, {("bad", "good"): "x", ("good", "bad"): 1}):
+        with pytest.raises((ValueError, TypeError), match="matrix"):
+            Cost(wrong)
+
+
+def test_costs_of_three_classes_and_of_several_labels_are_told():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], size=300)
+    rows = rng.normal(size=(300, 3)) + 2 * (y[:, None] == ["a", "b", "c"])
+    names, table = ["a", "b", "c"], [[0, 1, 2], [5, -1, 3], [1, 8, 0]]
+    named = Cost({(t, p): table[i][j] for i, t in enumerate(names) for j, p in enumerate(names)})
+    for cost in (named, Cost(table)):
+        tuned = BiasTunedClassifier(GaussianNB(), scoring=cost, n_bootstraps=2).fit(rows, y)
+        pairs = zip(y, tuned.predict(rows), strict=True)
+        mean = np.mean([table[names.index(t)][names.index(p)] for t, p in pairs])
+        assert tuned.evaluate(rows, y)["cost"] == pytest.approx(mean)
+    truth = (rows > 1).astype(int)
+    several = BiasTunedClassifier(
+        OneVsRestClassifier(GaussianNB()), scoring=Cost([[0, 1], [4, 0]]), n_bootstraps=2, cv=2
+    ).fit(rows, truth)
+    found = several.predict(rows)
+    mean = (4 * (truth > found) + (found > truth)).sum(axis=1).mean()
+    assert several.evaluate(rows, truth)["cost"] == pytest.approx(mean)
+    with pytest.raises(ValueError, match=r"names classes, and each label is there or not"):
+        clone(several).set_params(scoring=named).fit(rows, truth)
+
+
 def test_objectives_of_a_classifier():
     names = np.array(["common", "rare"])[Y]
 
@@ -327,14 +410,16 @@ def test_objectives_of_a_classifier():
     found = fitted(PrecisionAtRecall(0.7)).predict(X)
     assert (found[Y == 1] == "rare").mean() > 0.7
     assert (fitted(AlertBudget(50)).predict(X) == "rare").mean() < 0.06
-    # The positive class has another place, and the matrix still begins with the negative one.
+    # The positive class has another place: an array could be read in two ways.
     other = BiasTunedClassifier(GaussianNB(), scoring=Cost([[0, 1], [30, 0]]), pos_label=0)
-    zero_one = other.fit(X, 1 - Y)
+    with pytest.raises(ValueError, match=r"can be read in two ways.*Cost\(\{\(0, 1\): 30, \(1, 0"):
+        other.fit(X, 1 - Y)
+    zero_one = other.set_params(scoring=Cost({(0, 1): 30, (1, 0): 1})).fit(X, 1 - Y)
     np.testing.assert_array_equal(zero_one.predict(X) == 0, dear == "rare")
-    for scoring in ("precision", class_recall_scorer):
-        assert fitted(scoring, n_bootstraps=0, cv=2).bias_.shape == (2,)
-    with pytest.raises(ValueError, match="'roc_auc' does not score predicted labels"):
-        fitted("roc_auc")
+    assert fitted(partial(recall_score, pos_label="rare"), n_bootstraps=0, cv=2).bias_.shape == (2,)
+    for scorer, match in (("roc_auc", "must be one of"), (class_recall_scorer, "give its metric")):
+        with pytest.raises((ValueError, TypeError), match=match):
+            fitted(scorer)
     for scoring, match in (
         (RecallAtPrecision(0.94, strict=True), "cannot be promised"),
         (lambda true, predicted: float("nan"), "returned nan: it must return a finite number"),
@@ -560,7 +645,7 @@ def test_probabilities_are_calibrated_and_the_decision_stays():
 
 
 @pytest.mark.parametrize(
-    "scoring", ["f1_macro", Fbeta(2), Cost([[0, 1], [3, 0]]), "neg_log_loss", span_f1_scorer]
+    "scoring", ["f1_macro", Fbeta(2), Cost([[0, 1], [3, 0]]), "neg_log_loss", span_f1_score]
 )
 def test_objectives_of_a_tagger(tiny_backbone, sentences, scoring):
     X, y = sentences
@@ -569,6 +654,12 @@ def test_objectives_of_a_tagger(tiny_backbone, sentences, scoring):
     ).fit(X, y)
     tuned = BiasTunedTagger(inner, cv="prefit", scoring=scoring, n_bootstraps=2).fit(X, y)
     assert tuned.predict(X).shape == (len(X),)
+    scores = tuned.evaluate(X, y)
+    assert ("cost" in scores) == isinstance(scoring, Cost)
+    if isinstance(scoring, Cost):
+        rows = [[{*get_spans(row)} for row in part] for part in (y, tuned.predict(X))]
+        costs = [3 * len(t - p) + len(p - t) for t, p in zip(*rows, strict=True)]
+        assert scores["cost"] == pytest.approx(np.mean(costs))
     for wrong in ("precision", RecallAtPrecision(0.9, strict=True)):
         with pytest.raises(ValueError, match=r"must be one of|cannot be promised"):
             clone(tuned).set_params(estimator=inner, scoring=wrong).fit(X, y)

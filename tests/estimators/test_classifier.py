@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier, DiceTokenClassifier
-from skdice.estimators.checks import check_device
+from skdice.engine.devices import check_device
 from skdice.losses import LOSSES, CrossEntropyLoss, FocalLoss, TverskyLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
@@ -47,7 +47,7 @@ def test_input_kinds_give_equal_results():
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
 def test_a_gpu_gets_float32(kind, monkeypatch):
-    monkeypatch.setattr("skdice.estimators.classifier.check_device", lambda device: kind)
+    monkeypatch.setattr("skdice.tasks._numbers.check_device", lambda device: kind)
     clf = DiceClassifier(max_epochs=5, random_state=0).fit(X.astype(np.float64), Y)
     assert {p.dtype for p in clf.net_.module_.parameters()} == {torch.float32}
     assert clf.predict_proba(X).dtype == np.float32

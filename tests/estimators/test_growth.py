@@ -8,12 +8,18 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForTokenClassification
+from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-from skdice import BiasTunedTagger, DiceTokenClassifier
-from skdice.estimators.planning import encode
+from skdice import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice.engine.fit_plan import encode
 from skdice.losses import DiceLoss
 from skdice.tasks.tagging import Tagging
+from tests.data import KINDS_OF_MESSAGES, MESSAGES
 from tests.fits import Tells, killed_at
 
 NEW_X = [["acme", "was", "near", "rome"], ["the", "prize", "of", "globex"], ["rain"]] * 2
@@ -228,3 +234,72 @@ def test_a_tagger_with_an_adapter_grows(tagger, sentences, tmp_path, kind):
     again = DiceTokenClassifier.from_pretrained(tmp_path / "m")
     np.testing.assert_allclose(logits(again, NEW_X), found, atol=1e-6)
     np.testing.assert_allclose(logits(again.merge_adapter(), NEW_X), found, atol=1e-5)
+
+
+# ---- texts
+
+
+NEW_TEXTS, NEW_KINDS = ["road near the river", "old bank", "win free money"] * 2, list("bas" * 2)
+
+
+@pytest.fixture(params=["mean", "native"])
+def classifier(request, tiny_backbone):
+    return DiceSequenceClassifier(
+        backbone=tiny_backbone, pooling=request.param, max_epochs=4, lr=1e-2, dropout=0.0,
+        batch_size=8, random_state=0,
+    )  # fmt: skip
+
+
+def of_texts(model, X):
+    return np.stack(model.net_.logits(encode(model, X)))
+
+
+@pytest.mark.parametrize("how", ["partial_fit", "warm_start"])
+def test_a_classifier_grows_as_a_tagger_does(classifier, how, tmp_path):
+    X, y = MESSAGES, KINDS_OF_MESSAGES
+    new_y = ["bill" if kind == "b" else "spam" if kind == "s" else "alarm" for kind in NEW_KINDS]
+    classifier.fit(X, y)
+    before, old = of_texts(classifier, X), head(classifier).bias.detach().numpy().copy()
+    classifier.set_params(lr=NOTHING)
+    if how == "partial_fit":
+        classifier.partial_fit(NEW_TEXTS, new_y)
+        counts = [10, 8, 2, 2]
+    else:
+        classifier.set_params(warm_start=True, max_epochs=1).fit(NEW_TEXTS, new_y)
+        counts = [0, 2, 2, 2]
+    assert classifier.classes_.tolist() == ["ham", "spam", "alarm", "bill"]  # new ones come last
+    assert classifier.class_counts_.tolist() == counts
+    assert not hasattr(classifier, "positive_")
+    after = of_texts(classifier, X)
+    np.testing.assert_allclose(after[:, :2], before, atol=1e-6)
+    # At the zero vector a new label is as likely as its share, with one example more of each.
+    bias = head(classifier).bias.detach().numpy()
+    np.testing.assert_array_equal(bias[:2], old)
+    odds = np.exp(bias[2:]) / np.exp(old).sum()
+    np.testing.assert_allclose(odds, 3 / (sum(counts[:2]) + 2), rtol=1e-5)
+    classifier.save_pretrained(tmp_path / "m")
+    again = DiceSequenceClassifier.from_pretrained(tmp_path / "m")
+    np.testing.assert_array_equal(of_texts(again, X), after)
+    assert again.classes_.tolist() == classifier.classes_.tolist()
+    if classifier.pooling == "native":
+        model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "m")
+        assert list(model.config.id2label.values()) == classifier.classes_.tolist()
+
+
+@pytest.mark.parametrize("loss", ["ce_dice", "weighted_ce", DiceLoss(ema_decay=0.5)], ids=str)
+def test_new_labels_are_learnt_and_old_ones_scored(classifier, loss):
+    X, y = MESSAGES, KINDS_OF_MESSAGES
+    X_all, y_all = [*X, *NEW_TEXTS[:2] * 4], [*y, *["bill", "alarm"] * 4]
+    classifier.set_params(loss=loss).fit(X, y)
+    for _ in range(20):
+        classifier.partial_fit(X_all, y_all)
+    assert classifier.score(X_all, y_all) > 0.9
+    assert classifier.predict(NEW_TEXTS[:2]).tolist() == ["bill", "alarm"]
+    tuned = BiasTunedClassifier(classifier, cv="prefit").fit(X_all, y_all)
+    assert tuned.score(X_all, y_all) > 0.9
+
+
+def test_several_labels_a_text_are_named_at_first(classifier):
+    classifier.set_params(max_epochs=1).fit(MESSAGES, [[kind] for kind in KINDS_OF_MESSAGES])
+    with pytest.raises(ValueError, match=r"\['bill'\]. Name all in the first partial_fit"):
+        classifier.partial_fit(["old bank"], [["bill"]])

@@ -22,7 +22,7 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
-from skdice.estimators.planning import unfitted_copy
+from skdice.engine.vectors import unfitted_copy
 from skdice.exceptions import TruncationWarning
 from skdice.inspection import span_probabilities
 from skdice.metrics.calibration import log

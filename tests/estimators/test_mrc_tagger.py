@@ -13,7 +13,7 @@ from scipy.special import logit
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from skdice import DiceMRCTagger
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 from skdice.losses import DiceLoss
 from skdice.metrics import (
     span_f1_score,

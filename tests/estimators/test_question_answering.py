@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from skdice import DiceQuestionAnswerer
 from skdice.backbones import load_tokenizer
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
 from skdice.exceptions import TruncationWarning
 from skdice.metrics import (
     answer_f1_score,

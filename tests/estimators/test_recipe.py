@@ -21,9 +21,8 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine import recipe
-from skdice.engine.recipe import choose_epochs
-from skdice.estimators.planning import encode
-from skdice.estimators.schedule import epochs_for
+from skdice.engine.fit_plan import encode
+from skdice.engine.recipe import choose_epochs, epochs_for
 from skdice.inspection import html_report
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.model_selection.heads.data import HeadData

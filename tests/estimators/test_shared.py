@@ -21,8 +21,8 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.estimators._parameters import documented
-from skdice.estimators.planning import plan_fit
+from skdice.engine.fit_plan import plan_fit
+from skdice.estimators._documented import documented
 
 TEXT = [
     DiceTokenClassifier,
@@ -109,7 +109,7 @@ def test_a_refused_fit_leaves_the_estimator_as_it_was(tiny_backbone, kind, chang
     model.set_params(**change)
     before, state = model.predict(X), dict(vars(model))
     if kind == "classification" and model.warm_start:
-        bad = [9, 0, 0, 1]  # a label that the first fit did not see
+        bad = ["9", "0", "0", "1"]  # of a kind that the first fit did not see
     if change.get("net_params"):
         bad = y  # good data, and settings that skorch refuses once the net is made
     with pytest.raises((ValueError, TypeError)):

@@ -35,9 +35,9 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
-from skdice.estimators.planning import encode
 from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
 from skdice.metrics.schemes import SCHEMES, to_tags
@@ -621,6 +621,17 @@ def test_sizes_are_compared_before_a_model_is_built(folder, key, value):
         DiceTokenClassifier(backbone=str(folder)).fit([["anna"]] * 4, [["O"], ["B-A"]] * 2)
     assert time.process_time() - start < 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
+
+
+def test_large_numbers_that_no_architecture_reads_are_no_sizes(folder, sentences):
+    more = {"trained_at": 1_764_000_000_000, "n_examples_seen": 2**40, "run": {"ids": [2**33]}}
+    edit(folder / "config.json", **more)
+    sign(folder)
+    expected = DiceTokenClassifier.from_pretrained(folder).predict(sentences[0]).tolist()
+    found = DiceTokenClassifier.from_transformers(folder)
+    assert found.predict(sentences[0]).tolist() == expected
+    model = DiceTokenClassifier(backbone=str(folder), max_epochs=1)
+    model.fit([["anna"], ["bob"]] * 4, [["O"], ["B-A"]] * 4)
 
 
 def test_what_is_neither_folder_nor_hub_id_is_refused(tmp_path):

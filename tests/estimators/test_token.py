@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from skdice import DiceTokenClassifier
-from skdice.estimators.planning import encode
+from skdice.engine.fit_plan import encode
 from skdice.losses import LOSSES, TverskyLoss
 from skdice.metrics import span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.decisions.span_counts import SpanCounter

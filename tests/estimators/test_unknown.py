@@ -11,12 +11,12 @@ import torch
 from sklearn.base import BaseEstimator, clone
 
 from skdice import BiasTunedTagger, DiceMRCTagger, DiceTokenClassifier
-from skdice.estimators.planning import plan_fit
+from skdice.engine.fit_plan import fresh_loss, plan_fit
+from skdice.engine.layouts.padded import PADDED
 from skdice.inspection import html_report, imbalance, show_tags, span_errors
 from skdice.losses import LOSSES, DiceLoss
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BackgroundUnderSampler, EntityReplacement, TagOverSampler
-from skdice.tasks import fresh_loss
 from tests.fits import before_training
 
 
@@ -48,7 +48,7 @@ def test_the_loss_is_that_of_the_annotated_tokens_alone(tagger, partly, loss):
     tags = np.array([t for row in y for t in row], dtype=object)
     known = np.array([tag is not None for tag in tags])
     classes = sorted(set(tags[known]))
-    _, target, weight = net.padder([dataset[i] for i in range(len(dataset))])
+    _, target, weight = PADDED.lay([dataset[i] for i in range(len(dataset))])
     logits = torch.randn(len(target), len(classes), requires_grad=True)
     value = net.loss_of(logits, target, weight)
     (slope,) = torch.autograd.grad(value, logits)

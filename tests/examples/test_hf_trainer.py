@@ -29,6 +29,10 @@ def example() -> ModuleType:
     return module
 
 
+def test_the_example_says_what_it_needs(example):
+    assert "pip install accelerate" in example.__doc__
+
+
 @pytest.mark.parametrize("loss", ["ce", "focal", "dice", "tversky", "dsc"])
 def test_losses_train(example, loss):
     values = example.train(loss, per_device_train_batch_size=64, max_steps=6)

@@ -89,7 +89,6 @@ TABLE = {
     "low": 0.1,
     "params": {},
     "OneMinus___call___params": {"alpha": 0.3},
-    "state": {"class_counts_": torch.tensor([4.0, 2.0]), "n_samples_": torch.tensor(6.0)},
     "class_counts": [4, 2],
     "other": DiceLoss(),
     "first second": torch.tensor(1.0),
@@ -313,11 +312,6 @@ class Makers:
 
     def a_HeadsLoss_losses(self, kind: str) -> Any:  # noqa: N802
         return [self.find("SpanEndsLoss_loss", kind)]
-
-    def a_CompoundLoss_functional_loss_state(self, kind: str) -> Any:  # noqa: N802
-        state = self.find("state", kind)
-        of_parts = {f"{part}.{key}": state[key] for part in ("first", "second") for key in state}
-        return {**state, **of_parts}
 
     def a_logits(self, kind: str) -> Any:
         shape = {"numbers": (6, 2), "texts": (6,), "tags": (2, 3, 4), "spans": (6, 2)}

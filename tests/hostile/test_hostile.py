@@ -117,8 +117,6 @@ RATHER_SLOW = (
     "out_of_fold", "TfidfClassifier", "CRFTagger", "datasets.", "suspect_labels", "next_to_label",
     "pipeline_entities", "Pipeline", "Display", "ClassScorer", "with_onnx",
 )  # fmt: skip
-# These promise not to look at batches that the caller has checked.
-UNCHECKED = "forward_unchecked"
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +204,7 @@ def quick_targets():
     """Callables that take rows, and do not fit again and again."""
     for target in targets():
         slow = any(name in target.name for name in SLOW)
-        if UNCHECKED not in target.name and (not slow or target.name.endswith("cv.fit")):
+        if not slow or target.name.endswith("cv.fit"):
             names = [d.name for d in target.domains if d.name in ROWS | BATCHES]
             if names:
                 yield pytest.param(target, names, id=target.short)

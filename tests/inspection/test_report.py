@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import inspect
 import re
 
 import numpy as np
@@ -11,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
 from skdice import BiasTunedClassifier, BiasTunedTagger, CRFTagger, TfidfClassifier
 from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report
 from skdice.inspection.classes import items_of, precision_recall_f1, row_counts, summed
 from skdice.inspection.report import _resampled
-from skdice.metrics import span_precision_recall_fscore_support, span_report
+from skdice.metrics import AlertBudget, span_precision_recall_fscore_support, span_report
 from skdice.tasks import TASKS
 from skdice.text.spans import ScoredSpan
 
@@ -268,7 +269,7 @@ def test_printed_spans_hold_no_escape_sequence():
 def test_two_classes_have_curves_and_the_page_reads_in_the_dark_and_on_a_phone():
     X, y = [f"text {i}" for i in range(6)], ["spam", "ham", "ham", "ham", "spam", "ham"]
     page = html_report(Fixed("classification", y), X, y, n_bootstraps=9)
-    assert page.count("<img ") == 4  # confusion, frequency, precision against recall, threshold
+    assert page.count("<img ") == 3  # confusion, frequency, precision against recall
     assert "prefers-color-scheme:dark" in page
     assert "max-width:600px" in page
     assert "<h2>Training</h2>" in page
@@ -304,6 +305,37 @@ def test_the_training_is_told(tiny_backbone):
     page = html_report(model, X, several, n_bootstraps=9)
     assert page.count("<img ") == 2  # frequency, and precision against recall of each label
     assert "<i>" not in page
+
+
+def test_the_page_says_what_the_decision_was_tuned_for():
+    X = ["win a free prize now", "call now", "lunch today", "the bus is late"] * 3
+    y = ["spam", "spam", "ham", "ham"] * 3
+    inner = TfidfClassifier(random_state=0).fit(X, y)
+    assert "tuned for" not in html_report(inner, X, y, n_bootstraps=9)
+    for scoring, words in (
+        ("auto", "F1"),
+        ("f1_macro", "F1, macro"),
+        (AlertBudget(500, confidence=0.5), "the highest recall at 500 alerts per 1,000 rows"),
+        ("neg_log_loss", "calibrated probabilities"),
+        (f1_of_spam, "f1_of_spam"),
+    ):
+        tuned = BiasTunedClassifier(inner, cv="prefit", scoring=scoring).fit(X, y)
+        above = f"; decision tuned for {words} (positive above a probability of "
+        page = html_report(tuned, X, y, n_bootstraps=9)
+        assert f"{above}{tuned.threshold_:.2f}); intervals" in page
+        assert "Best F1" not in page
+
+
+def f1_of_spam(true, predicted):
+    return f1_score(true, predicted, pos_label="spam")
+
+
+def test_a_path_after_y_is_refused_with_the_way_to_write_it(tmp_path):
+    X, y = ["win", "lunch"] * 6, ["spam", "ham"] * 6
+    model = TfidfClassifier(random_state=0).fit(X, y)
+    with pytest.raises(TypeError, match=r"got 'report.html' after y.*write_text\(html_report\("):
+        html_report(model, X, y, "report.html")
+    assert "y_pred" in inspect.signature(html_report).parameters
 
 
 def test_baselines_have_a_page():

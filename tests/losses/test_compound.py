@@ -177,7 +177,7 @@ def test_inside_estimators(tiny_backbone, tmp_path):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"weight": 1.5}, "weight=1.5 must be at least 0"),
+        ({"weight": 1.5}, r"weight=1.5 must be .* in the range \[0.0, 1.0\]"),
         ({"first": "dise"}, "'dise' is unknown"),
         ({"second": DiceLoss(reduction="none", surrogate="none")}, "reduction='mean'"),
         ({"reduction": "sum"}, "reduction='mean'"),

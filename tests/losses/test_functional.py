@@ -1,4 +1,4 @@
-"""Losses as functions: `functional_loss` over many settings and states, and kernels."""
+"""Losses as functions of their numbers and buffers, for many settings at once; and by name."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from skdice.losses import (
     WeightedCrossEntropyLoss,
     functional,
 )
+from skdice.model_selection.heads.training import as_function
 
 COUNTS = [[30.0, 6.0, 4.0], [20.0, 20.0, 1.0]]
 # Numbers that are not the defaults, where a search space would leave a parameter alone.
@@ -91,16 +92,15 @@ def test_lanes_and_folds_are_a_loop_over_modules(case, one_logit):
         for c in counts
     ]
     shared = clone(loss).prepare(counts[0], 0)
-    before = copy.deepcopy(shared.functional_state())
+    before = copy.deepcopy(dict(shared.named_buffers()))
     values = {n: torch.tensor(v, dtype=torch.float64) for n, v in params.items()}
-    states = [[one.functional_state() for one in fold] for fold in alone]
+    states = [[dict(one.named_buffers()) for one in fold] for fold in alone]
     state = {
         name: torch.stack([torch.stack([s[name] for s in fold]) for fold in states])
         for name in states[0][0]
     }
-    slope = torch.func.grad_and_value(
-        lambda z, v, s, y, w: shared.functional_loss(v, s, z, y, w), has_aux=True
-    )
+    call = as_function(shared)
+    slope = torch.func.grad_and_value(lambda z, v, s, y, w: call(v, s, z, y, w), has_aux=True)
     over_lanes = torch.func.vmap(slope, in_dims=(0, 0, 0, None, None))
     over_folds = torch.func.vmap(over_lanes, in_dims=(0, None, 0, 0, 0))
     if not values:  # vmap maps no empty dict
@@ -114,15 +114,26 @@ def test_lanes_and_folds_are_a_loop_over_modules(case, one_logit):
                 want = module(own, y[f], sample_weight=weight[f])
                 torch.testing.assert_close(found[f, lane], want.detach())
                 torch.testing.assert_close(slopes[f, lane], torch.autograd.grad(want, own)[0])
-                for name, buffer in module.functional_state().items():
+                for name, buffer in module.named_buffers():
                     torch.testing.assert_close(
                         state[name][f, lane], buffer, check_dtype=False, msg=name
                     )
     # The module that gave the function is as it was.
     assert shared == clone(loss)
-    assert shared.functional_state().keys() == before.keys()
-    for name, buffer in shared.functional_state().items():
+    assert dict(shared.named_buffers()).keys() == before.keys()
+    for name, buffer in shared.named_buffers():
         torch.testing.assert_close(buffer, before[name])
+
+
+@pytest.mark.parametrize("cls", [losses.Loss, *LOSSES.values()])
+def test_a_loss_is_computed_by_forward_and_by_its_kernel_alone(cls):
+    public = {name for name in dir(cls) if name[0] != "_" and not hasattr(torch.nn.Module, name)}
+    methods = {name: getattr(cls, name) for name in public | {"forward"}}
+    batch = {"logits", "inputs"}
+    computing = {
+        n for n, m in methods.items() if callable(m) and batch & {*inspect.signature(m).parameters}
+    }
+    assert computing == ({"forward"} if cls is losses.Loss else {"forward", "kernel"})
 
 
 class KernelsOfCUDA(TorchDispatchMode):
@@ -139,9 +150,9 @@ class KernelsOfCUDA(TorchDispatchMode):
 @pytest.mark.parametrize("one_logit", [False, True])
 def test_two_vmaps_run_on_a_gpu(name, one_logit):
     loss = LOSSES[name]().prepare(COUNTS[0][: 2 if one_logit else 3], 0)
-    call = torch.func.vmap(loss.functional_loss, in_dims=(None, None, 0, None, None))
+    call = torch.func.vmap(as_function(loss), in_dims=(None, None, 0, None, None))
     call = torch.func.vmap(call, in_dims=(None, None, 0, 0, 0))
-    given = {}, loss.functional_state(), *next(batches(one_logit=one_logit))
+    given = {}, dict(loss.named_buffers()), *next(batches(one_logit=one_logit))
     with KernelsOfCUDA(), torch.no_grad():
         found, _ = call(*given)
     torch.testing.assert_close(found, call(*given)[0])
@@ -151,11 +162,11 @@ def test_two_vmaps_run_on_a_gpu(name, one_logit):
 def test_gradients_of_hyperparameters(name):
     loss = LOSSES[name]().prepare(COUNTS[0], 0)
     z, y, weight = (tensor[0] for tensor in next(batches()))
-    state = loss.functional_state()
+    call, state = as_function(loss), dict(loss.named_buffers())
     for parameter, (low, _) in searched(loss).items():
-        found = torch.func.grad(
-            lambda v, n=parameter: loss.functional_loss({n: v}, state, z[0], y, weight)[0]
-        )(torch.tensor(low, dtype=torch.float64))
+        found = torch.func.grad(lambda v, n=parameter: call({n: v}, state, z[0], y, weight)[0])(
+            torch.tensor(low, dtype=torch.float64)
+        )
         assert torch.isfinite(found)
 
 
@@ -165,10 +176,10 @@ def test_out_of_training_nothing_is_adjusted_or_remembered(name):
     given = {"tau", "ema_decay"} & set(loss.get_params())
     loss.set_params(**dict.fromkeys(given, 0.5)).prepare(COUNTS[0], 0).eval()
     z, y, weight = (tensor[0] for tensor in next(batches()))
-    value, state = loss.functional_loss({}, loss.functional_state(), z[0], y, weight)
+    value, state = as_function(loss)({}, dict(loss.named_buffers()), z[0], y, weight)
     torch.testing.assert_close(value, loss(z[0], y, sample_weight=weight))
     torch.testing.assert_close(value, LOSSES[name]().prepare(COUNTS[0], 0)(z[0], y, weight))
-    for key, buffer in loss.functional_state().items():
+    for key, buffer in loss.named_buffers():
         assert state[key] is buffer
 
 
@@ -176,7 +187,7 @@ def test_state_is_buffers():
     loss = CompoundLoss("weighted_ce", DiceLoss(ema_decay=0.9)).prepare([5, 3, 2], 0)
     assert loss.is_stateful
     assert not CompoundLoss().is_stateful
-    state = loss.functional_state()
+    state = dict(loss.named_buffers())
     assert set(state) == set(loss.state_dict())
     assert state["first.class_counts_"].tolist() == [5, 3, 2]
     assert state["second.n_samples_"] == 10
@@ -190,7 +201,7 @@ def test_state_is_buffers():
     for other in (told, copied, copy.deepcopy(loss)):
         torch.testing.assert_close(other(z[1], y), copy.deepcopy(loss)(z[1], y))
     assert all(buffer.device.type == "meta" for buffer in loss.to("meta").buffers())
-    assert "second.running_" not in CompoundLoss().prepare([5, 3, 2], 0).functional_state()
+    assert "second.running_" not in dict(CompoundLoss().prepare([5, 3, 2], 0).named_buffers())
 
 
 def test_a_device_without_float64_has_float32():
@@ -229,6 +240,12 @@ def test_names_functions_and_exports():
         assert getattr(losses, cls.__name__) is cls
     for name in functional.__all__:
         assert getattr(losses, name) is getattr(functional, name)
+
+
+def test_public_names_are_in_public_files():
+    for name in losses.__all__:
+        module = getattr(getattr(losses, name), "__module__", "")
+        assert "._" not in module, f"{name} is in {module}"
 
 
 FUNCTIONS = {

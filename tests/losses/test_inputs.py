@@ -355,8 +355,18 @@ def test_gradients_reach_the_logits_alone(name):
     assert z.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("cls", LOSSES.values())
+def test_every_parameter_has_a_constraint_of_scikit_learn(cls):
+    parts = cls().parts
+    assert set(cls().get_params(deep=False)) == {*cls._parameter_constraints, *parts}
+    for name, rules in cls._parameter_constraints.items():
+        assert any(rule.is_satisfied_by(getattr(cls(), name)) for rule in rules)
+        with pytest.raises((TypeError, ValueError), match=rf"{name}=.*object object"):
+            cls(**{name: object()})
+
+
 def test_a_parameter_of_torch_is_no_number():
     for cls in LOSSES.values():
-        for key in cls.bounds:
+        for key in cls()._numbers:
             with pytest.raises((TypeError, ValueError), match=rf"(?s){key}=.*detach"):
                 cls(**{key: torch.nn.Parameter(torch.tensor(0.5))})

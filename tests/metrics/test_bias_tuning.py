@@ -667,13 +667,13 @@ def test_draws_regret_less_than_one_tuning(shift):
 
 def test_what_scoring_stands_for():
     names = np.array(["ham", "spam"])
-    precision = resolve_scoring("precision", "two", names, 1)
-    assert precision(names[[0, 1, 1]], names[[1, 1, 0]]) == 0.5
+    assert resolve_scoring("f1", "two", names, 1) == Fbeta()
     assert resolve_scoring(Fbeta(2), "labels", names) == Fbeta(2, average="micro")
     assert resolve_scoring(Fbeta(2), "classes", np.arange(3)) == Fbeta(2, average="macro")
     three = np.arange(3)
     for scoring, kind, match in (
-        ("roc_auc", "two", "'roc_auc' does not score predicted labels"),
+        ("roc_auc", "two", "'roc_auc' must be one of"),
+        ("accuracy", "labels", r"'accuracy' must be one of \('auto', 'f1', 'f1_micro', 'f1_macro'"),
         ("r3", "two", "'r3' must be one of"),
         ("precision", "spans", "'precision' must be one of"),
         (RecallAtPrecision(0.9), "classes", "is for two classes"),
@@ -683,7 +683,7 @@ def test_what_scoring_stands_for():
         with pytest.raises(ValueError, match=match):
             resolve_scoring(scoring, kind, three if kind == "classes" else names, 1)
     scorer = make_scorer(f1_score, response_method="predict_proba")
-    with pytest.raises(ValueError, match="does not score predicted labels"):
+    with pytest.raises(TypeError, match=r"takes 3: a scorer takes an estimator, so give its met"):
         resolve_scoring(scorer, "two", names, 1)
     for kind, function in (
         ("two", lambda t: 0),

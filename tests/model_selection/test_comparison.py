@@ -13,7 +13,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.estimators.schedule import epochs_for
+from skdice.engine.recipe import epochs_for
 from skdice.inspection import ComparisonDisplay
 from skdice.losses import TverskyLoss
 from skdice.model_selection import Comparison, compare_losses

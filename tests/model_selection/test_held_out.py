@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,6 +55,42 @@ def test_a_classifier_as_in_scikit_learn(cv):
         assert (found.folds[test] == number).all()
     predictions, probabilities, folds = found
     assert len(predictions) == len(probabilities) == len(folds) == 40
+
+
+def test_a_tuned_decision_is_tuned_on_the_rows_of_out_of_fold():
+    """On the same folds; rows are in the order of the folds, as draws are of them."""
+    names, folds = np.array(["no", "yes"])[Y], StratifiedKFold(3)
+    found = out_of_fold(LOGISTIC, X, names, folds)
+    order = np.concatenate([test for _, test in folds.split(X, names)])
+
+    class Given(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict_proba(self, X):
+            return found.probabilities[order]
+
+    tuned = BiasTunedClassifier(LOGISTIC, cv=folds, n_bootstraps=4).fit(X, names)
+    given = BiasTunedClassifier(Given().fit(X, names), cv="prefit", n_bootstraps=4)
+    given.fit(X[order], names[order])
+    np.testing.assert_allclose(tuned.bias_draws_, given.bias_draws_)
+    np.testing.assert_allclose(tuned.bias_, given.bias_)
+
+
+def test_the_models_of_folds_are_not_kept_while_others_are_fitted():
+    alive, most = weakref.WeakSet(), []
+
+    class Counted(LogisticRegression):
+        def fit(self, X, y):
+            alive.add(self)
+            gc.collect()
+            most.append(len(alive))
+            return super().fit(X, y)
+
+    BiasTunedClassifier(Counted(), cv=5).fit(X, Y)
+    assert len(most) == 6
+    assert max(most) <= 2  # a fold's, until the next one has its place
 
 
 def test_groups_stay_together():

@@ -13,12 +13,22 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
-from skdice import DiceClassifier, DiceTokenClassifier, TfidfClassifier
+from skdice import (
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceMultiSpanAnswerer,
+    DiceQuestionAnswerer,
+    DiceTokenClassifier,
+    TfidfClassifier,
+)
 from skdice.cli._story import verdict
+from skdice.engine.net import FineTuningNet
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.noise import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress
+from tests.data import ANSWERS, ENTITIES, JOINED, QUESTIONS, SENTENCES, SPANS, TAGS
 
 
 class Told:
@@ -174,6 +184,31 @@ def test_every_kind_of_model_has_parts(tiny_backbone, sentences):
         assert scores == model.evaluate(rows, true)
         assert len(without) == min(MOST_PARTS, len(rows))
         assert not vars(model).keys() & {"predict", "predict_spans"}
+
+
+@pytest.mark.parametrize(
+    ("cls", "X", "y"),
+    [
+        (DiceTokenClassifier, SENTENCES, TAGS),
+        (DiceEntityRecognizer, JOINED, ENTITIES),
+        (DiceMRCTagger, SENTENCES, SPANS),
+        (DiceQuestionAnswerer, QUESTIONS, ANSWERS),
+        (DiceMultiSpanAnswerer, QUESTIONS, ANSWERS),
+    ],
+)
+def test_every_text_estimator_predicts_once_for_all_parts(tiny_backbone, monkeypatch, cls, X, y):
+    model = cls(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
+    expected, sizes, logits = model.evaluate(X, y), [], FineTuningNet.logits
+
+    def counted(net, dataset):
+        sizes.append(len(dataset))
+        return logits(net, dataset)
+
+    monkeypatch.setattr(FineTuningNet, "logits", counted)
+    scores, without = scores_and_parts(model, X, y)
+    assert len(sizes) == 1
+    assert scores == expected
+    assert len(without) == 12
 
 
 def compared(tmp_path, tiny_backbone, *args):

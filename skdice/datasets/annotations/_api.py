@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
-from skdice._modules import TOOLS
+from skdice._names import TOOLS
 from skdice._warn import warn
-from skdice.datasets.annotations._apart import together, value_of
-from skdice.datasets.annotations._find import find_format, fitting
+from skdice.datasets.annotations._find import find
 from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json, formats, without
-from skdice.datasets.annotations._offsets import UNITS, resolve
-from skdice.datasets.files import write_text
+from skdice.datasets.annotations._offsets import UNITS, resolve, units_before
+from skdice.datasets.files import json_pieces, write_text
 from skdice.datasets.hub import named_rows
-from skdice.datasets.labelled import without_labels
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.text.entity import check_inside, read_entity
@@ -49,6 +47,8 @@ def read_annotations(
     on_misaligned: str = "raise",
     text_column: str | None = None,
     with_entities: bool = True,
+    layer: str | None = None,
+    feature: str | None = None,
     encoding: str = "utf-8",
 ) -> Annotations:
     r"""Read texts with entities from the file of an annotation tool.
@@ -79,6 +79,9 @@ def read_annotations(
         The field of the text, where a record has another than usual.
     with_entities : bool, default=True
         False reads the texts alone, of records that are not annotated, too.
+    layer, feature : str or None, default=None
+        Of WebAnno: the layer of spans to read, by its name or the last part of it, and the feature
+        that holds their labels.
     encoding : str, default="utf-8"
 
     Returns
@@ -98,9 +101,10 @@ def read_annotations(
 
     Warns
     -----
-    SkippedRowsWarning, MisalignedWarning, OffsetsWarning
+    SkippedRowsWarning, MisalignedWarning, OffsetsWarning, LayersWarning
         If records are left out (those of Prodigy that were rejected, of Label Studio that were
-        cancelled or are not annotated), and as described above.
+        cancelled or are not annotated), as described above, and if WebAnno's spans of several
+        layers are read together.
 
     Examples
     --------
@@ -117,30 +121,45 @@ def read_annotations(
     check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
     source = _source(path, encoding)
     source.text_column, source.with_entities = text_column, with_entities
-    name = find_format(source) if format == "auto" else format
-    if name is None:
-        raise ValueError(f"{str(source.path)!r} {_unknown(source)}")
-    form = formats()[name]
+    source.layer, source.feature = layer, feature
+    return annotated(source, format, offsets, on_misaligned)
+
+
+def annotated(
+    source: Source, format: str = "auto", offsets: str = "auto", on_misaligned: str = "raise"
+) -> Annotations:
+    """Texts with entities of a file; see `read_annotations`."""
+    name: str | None = format
+    if format in formats() and isinstance(formats()[format], JsonFormat):
+        source.takes_json()
+    if format == "auto":
+        found = find(source, "entities" if source.with_entities else "")
+        name = found.format
+        if name is None or (source.with_entities and found.holds == "labels"):
+            raise ValueError(f"{str(source.path)!r} {_unknown(source, found.holds)}")
+    form = formats()[str(name)]
     records = list(form.read(source))
     if not records:
         problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    if with_entities and not any(record.spans for record in records):
-        others = [other for other in fitting(source) if other != name]
-        if others and name not in fitting(source):
+    if format != "auto" and source.with_entities and not any(r.spans for r in records):
+        found = find(source, "entities")
+        if found.format not in (None, name):
             problem = f"format={name!r} finds no entity"
-            raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {others[0]!r}")
+            raise ValueError(
+                f"{str(source.path)!r}: {problem}; the file looks like {found.format!r}"
+            )
     warn_of_skipped(source, len(records))
     how = offsets, on_misaligned, form.unit, form.knows_unlabelled
     rows = resolve(source.path, records, *how)
-    return Annotations(*rows, [together(record.metadata, name) for record in records])
+    return Annotations(*rows, [record.metadata for record in records])
 
 
 def _source(path: Any, encoding: str) -> Source:
     """The file, or the rows of a data set of Hugging Face."""
     if KINDS["Path"][1](path):
         path = Path(path)
-        if not path.is_dir() or not any((path / name).is_file() for name in _SAVED):
+        if not is_saved(path):
             return Source(path, encoding)
         try:
             import datasets
@@ -157,15 +176,19 @@ def _source(path: Any, encoding: str) -> Source:
 _SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
 
 
-def _unknown(source: Source) -> str:
-    """Return the message about a file that is in no format."""
-    values = [value for _, value in source.values[:1000]] if source.is_json else []
-    if values and not without_labels(values):
+def is_saved(path: Path) -> bool:
+    """Return True of a folder that a data set of Hugging Face was saved to."""
+    return path.is_dir() and any((path / name).is_file() for name in _SAVED)
+
+
+def _unknown(source: Source, holds: str) -> str:
+    """Return the message about a file that is in no format, or holds something else."""
+    if holds == "labels":
         remedy = "read them with read_dataset, by task='classification'"
         return f"holds labels of whole texts and no entities: {remedy}"
-    what = f"the line {source.lines[0][:60]!r}" if not source.is_json else "no value"
-    if values:
-        first = values[0]
+    what = f"the line {source.head[0][:60]!r}" if not source.is_json else "no value"
+    if source.is_json and source.values:
+        first = source.values[0][1]
         what = f"the fields {list(first)}" if isinstance(first, dict) else shown(first)
     remedy = "read labels, tags and questions with read_dataset, by task='auto'; "
     remedy += f"for entities, give the parameter format of read_annotations, one of {list(TOOLS)}"
@@ -253,7 +276,7 @@ def write_annotations(
         raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, offsets)))
+        write_text(path, "".join(pieces_of(rows, format, path, offsets)))
     else:
         form.write(path, rows)
     return path
@@ -285,17 +308,24 @@ def is_text(path: Path | None, format: str) -> bool:
     return isinstance(form, JsonFormat) and form.is_text(path)
 
 
-def pieces_of(rows: Iterable[Row], format: str, offsets: str = "auto") -> Iterator[str]:
+def pieces_of(
+    rows: Iterable[Row], format: str, path: Path | None, offsets: str = "auto"
+) -> Iterator[str]:
     """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    begin, between, end = ("", "", "") if form.lines else ("[\n", ",\n", "\n]\n")
-    i = -1
-    for i, row in enumerate(rows):
-        line = as_json(value_of(row, form, offsets))
-        yield (between if i else begin) + line + "\n" * form.lines
-    if not form.lines:
-        yield end if i >= 0 else "[]\n"
+    values = (as_json(_dumped(row, form, offsets)) for row in rows)
+    return json_pieces(values, path, lines=form.lines)
+
+
+def _dumped(row: Row, form: JsonFormat, offsets: str) -> Any:
+    """The JSON value of a text, whose offsets count the units of its tool or others."""
+    unit = form.unit if offsets == "auto" else offsets
+    before = units_before(row.text, unit)
+    if not form.lines or before[-1] == len(row.text):
+        return form.dump(row)
+    moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.entities]
+    return {**form.dump(row._replace(entities=moved)), "offsets": unit}
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:

@@ -1,50 +1,140 @@
-"""The format of a file, by what it is."""
+"""The format of a file, by its name and its first record that says something."""
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from skdice.datasets.annotations._format import JsonFormat, formats
-from skdice.datasets.labelled import without_labels
-from skdice.datasets.source import Source
+from skdice.datasets.annotations._format import formats
+from skdice.datasets.files import suffix_of
+from skdice.datasets.source import LABEL_NAMES, Source
+from skdice.datasets.tokens import token_fields
 
-APART = "skdice"  # the field in which metadata stand apart, beside the name of the format
+TASKS = {"entities": "entities", "labels": "classification"}
+_TEXT = '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}'
+# Tools whose files are known by a field, and not read.
+_FOREIGN = {
+    "rasa_nlu_data": ("Rasa", _TEXT),
+    "tokenized_text": ("GLiNER", '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'),
+    "denotations": ("PubAnnotation", _TEXT),
+    "detected_answers": ("MRQA", "the JSON of SQuAD"),
+    "header": ("MRQA", "the JSON of SQuAD"),
+    "ner": ("Stanza", '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'),
+    "start_pos": ("Flair", _TEXT),
+}
 
 
-def mark_of(value: Any) -> str | None:
-    """The format that a JSON value names, which we write where nothing else shows it."""
-    for name, form in formats().items():
-        if isinstance(form, JsonFormat):
-            metadata = form.metadata_of(value)
-            mark = metadata.get(APART) if isinstance(metadata, dict) else None
-            if isinstance(mark, dict) and mark.get("format") == name:
-                return name
-    return None
+class Found(NamedTuple):
+    """What a file holds, and the format of the tool that wrote it, if one did."""
+
+    format: str | None
+    holds: str  # "entities", "labels", "tags", "questions", "queries", or "" for nothing known
 
 
-def find_format(source: Source, with_labels: bool = False, with_tags: bool = True) -> str | None:
-    """The format of a file, by its name and its first thousand values; None if none fits.
+def find(source: Source, wanted: str = "") -> Found:
+    """The format of a file, and what it holds, of which some may be `wanted`.
 
-    Values that hold labels of whole texts are of none, unless asked for `with_labels`; nor are
-    tagged sentences, unless asked for `with_tags`.
+    The name of a file or its first line decides, or of JSON the first record that holds
+    something. A record that fits two formats is refused, unless one alone holds what is wanted.
     """
-    names = fitting(source, with_labels)
-    return next((name for name in names if with_tags or not formats()[name].is_tagged), None)
+    if "values" not in vars(source) and source.frame is None:
+        claiming = next((name for name, form in formats().items() if form.claims(source)), None)
+        if claiming is not None:
+            form = formats()[claiming]
+            return Found(claiming, "tags" if form.is_tagged else form.holds_in(source))
+        if source.path.is_dir() or not (source.is_json or source.holds_structures):
+            return Found(None, "")
+    empty: str | None = None
+    for place, value in source.values:
+        _refuse_foreign(source, place, value)
+        fitting = _fitting(value)
+        if kinds := [found for found in fitting if found.holds == wanted]:
+            fitting = kinds
+        elif not fitting and empty is None:
+            empty = next((n for n, form in formats().items() if "empty" in form.holds(value)), None)
+        if len(fitting) > 1:
+            raise source.fault(place, _of_two(fitting))
+        if fitting:
+            return fitting[0]
+    return Found(empty, "entities" if empty else "")
 
 
-def fitting(source: Source, with_labels: bool = False) -> list[str]:
-    """The formats that fit a file, the most particular first."""
-    every = formats()
-    if "values" not in vars(source):
-        claiming = next((name for name, form in every.items() if form.claims(source)), None)
-        if claiming or not source.is_json:
-            return [claiming] if claiming else []
-    values = [value for _, value in islice(source.values, 1000)]
-    if marked := next(filter(None, map(mark_of, values)), None):
-        return [marked]
-    if not with_labels:
-        values = without_labels(values)
-    fitting = [name for name, form in every.items() if any(map(form.fits, values))]
-    empty = (name for name, form in every.items() if values and all(map(form.is_empty, values)))
-    return fitting or list(empty)
+def find_format(source: Source) -> str | None:
+    """The format of a file of an annotation tool, whatever it holds; None of other files."""
+    return find(source).format
+
+
+def _fitting(value: Any) -> list[Found]:
+    """The formats of a record, and what it holds in each."""
+    if isinstance(value, dict):
+        if {"query", "entity_label"} <= set(value):
+            return [Found(None, "queries")]
+        if _has_questions(value):
+            return [Found(None, "questions")]
+        if (fields := token_fields(value)) and fields[1] is not None:
+            return [Found("jsonl", "tags")]
+    found = [
+        Found(name, what)
+        for name, form in formats().items()
+        for what in form.holds(value)
+        if what != "empty"
+    ]
+    of_tool = any(each.holds == "labels" for each in found)
+    return found + [Found(None, "labels")] * (not of_tool and _has_label(value))
+
+
+def _has_questions(value: dict[str, Any]) -> bool:
+    data, of_article = value.get("data"), {"paragraphs", "qas"}
+    if isinstance(data, list):
+        return bool(data) and all(isinstance(each, dict) for each in data) and any(
+            of_article & set(each) or {"question", "context"} <= set(each) for each in data
+        )  # fmt: skip
+    return {"question", "context"} <= set(value) or {"context", "qas"} <= set(value)
+
+
+def _has_label(value: Any) -> bool:
+    """Return True if a record has a label, or a list of some, under a usual name."""
+    if not isinstance(value, dict):
+        return False
+    cells = [value[name] for name in LABEL_NAMES if name in value]
+    return any(
+        cell not in (None, "", [])
+        and (all(isinstance(each, (str, int)) for each in cell) if isinstance(cell, list)
+             else isinstance(cell, (str, int, float)))
+        for cell in cells
+    )  # fmt: skip
+
+
+def _of_two(fitting: list[Found]) -> str:
+    """Name the two formats that a record fits, and the option that says which."""
+    names = sorted({found.format for found in fitting if found.format})
+    tasks = sorted({TASKS[found.holds] for found in fitting})
+    if len(tasks) > 1:
+        what = " and ".join(f"{found.holds} ({found.format or 'a table'})" for found in fitting)
+        return f"the record holds {what}: give task={tasks[0]!r} or task={tasks[1]!r}"
+    return f"the record fits {' and '.join(map(repr, names))}: give format={names[0]!r} or another"
+
+
+def _refuse_foreign(source: Source, place: str, value: Any) -> None:
+    """Refuse a record of a tool whose files are not read, by the tool's name."""
+    value = value[0] if isinstance(value, list) and value else value
+    if not isinstance(value, dict):
+        return
+    inner = [value]
+    for name in ("qas", "entities"):
+        some = value.get(name)
+        inner += some[:1] if isinstance(some, list) and isinstance(some[:1], list) else []
+    known = [n for n in _FOREIGN if any(isinstance(each, dict) and n in each for each in inner)]
+    for name in known:
+        if name == "header" and not isinstance(value.get("header"), dict):
+            continue
+        if name == "ner" and not ("text" in value and isinstance(value["ner"], str)):
+            continue
+        tool, other = _FOREIGN[name]
+        raise source.fault(
+            place, f"{name!r} shows a file of {tool}, which is not read: write {other}"
+        )
+
+
+def is_spacy(source: Source) -> bool:
+    """Return True of spaCy's binary files."""
+    return suffix_of(source.path) == ".spacy"

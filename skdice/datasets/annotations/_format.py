@@ -1,7 +1,7 @@
 """The protocol of a format: how its files are known, read and written.
 
-A format is one module in this folder, without an underscore, with one subclass of `Format`. Its
-name is that of the module; `skdice convert`, `predict` and the readers find it by itself.
+A format is one module in this folder, without an underscore, with one subclass of `Format`, and a
+line of `skdice/_names.py`, where `skdice convert`, `predict` and the readers find it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from skdice._checks import shown
-from skdice._modules import TOOL_MODULES
+from skdice._names import FORMATS, made
 from skdice.datasets.source import Source
 from skdice.text.entity import Entity, fields_of
 
@@ -38,6 +37,7 @@ class Record(NamedTuple):
     metadata: dict[str, Any]
     checks: tuple[Span, ...] = ()  # tokens, whose texts show whether offsets are right
     unit: str | None = None  # what the record says that its offsets count
+    labels: dict[str, list[str]] | None = None  # of the whole text, by the name of the question
 
 
 def without_scores(record: Record) -> Record:
@@ -59,7 +59,7 @@ class Format(ABC):
 
     name: str
     unit: ClassVar[str] = "codepoints"  # that offsets count
-    rank: ClassVar[int] = 0  # of several formats that fit a file, the highest is taken
+    rank: ClassVar[int] = 0  # the order in which formats may claim a file
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
     knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
 
@@ -73,16 +73,16 @@ class Format(ABC):
         """Return True if a folder, or a file that is not JSON, is in this format."""
         return False
 
-    def fits(self, value: Any) -> bool:
-        """Return True if a value of a JSON file is a text with entities in this format."""
-        return False
+    def holds_in(self, source: Source) -> str:
+        """Return what a claimed file holds: entities, or labels of whole texts."""
+        return "entities"
 
-    def is_empty(self, value: Any) -> bool:
-        """Return True if a value is perhaps a text of this format in which nothing is marked.
+    def holds(self, value: Any) -> tuple[str, ...]:
+        """Return what a value of a JSON file holds in this format: "entities", "labels", or both.
 
-        It is, if all values of the file are.
+        It is "empty" for a text of this format in which nothing is marked.
         """
-        return False
+        return ()
 
     @abstractmethod
     def read(self, source: Source) -> Iterator[Record]:
@@ -102,10 +102,6 @@ class JsonFormat(Format):
     def dump(self, row: Row) -> Any:
         """A text as a JSON value."""
 
-    def metadata_of(self, value: Any) -> Any:
-        """The part of a value in which `dump` writes metadata."""
-        return value
-
     def is_text(self, path: Path | None) -> bool:
         """Return True if a file is text, that can be written row by row."""
         return True
@@ -117,18 +113,10 @@ class JsonFormat(Format):
 @cache
 def formats() -> dict[str, Format]:
     """The formats by name, in the order in which they are tried."""
-    found = {}
-    for name in TOOL_MODULES:
-        module = import_module(f"{__package__}.{name}")
-        (kind,) = (
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and issubclass(value, Format)
-            and value.__module__ == module.__name__
-        )
-        found[name.replace("_", "-")] = kind()
-        kind.name = name.replace("_", "-")
+    found: dict[str, Format] = {}
+    for name, place in FORMATS.items():
+        found[name] = made("datasets.annotations", place)
+        type(found[name]).name = name
     return dict(sorted(found.items(), key=lambda item: -item[1].rank))
 
 
@@ -159,6 +147,47 @@ def spans_of(source: Source, place: str, items: Any) -> list[Span]:
             raise source.fault(place, f"{shown(item)} is no entity: it needs start, end and label")
         spans.append(span)
     return spans
+
+
+OWN = "skdice"  # the field of what another reader would take for its own
+# The fields that readers look at.
+_READ = {
+    *("text", "data", "label", "labels", "entities", "spans", "ents", "annotations", "annotation"),
+    *("completions", "predictions", "cats", "accept", "answer", "tokens", "words", "paragraphs"),
+    *("documents", "passages", "PubTator3", "annotation_id", "lead_time", "offsets", "query"),
+    *("entity_label", "question", "context", "qas", "sentence", "content", "document", "header"),
+    *("denotations", "tokenized_text", "rasa_nlu_data", "ner", "relations", "entity_ids", OWN),
+    *("target", "class", "y", "tag", "gold_label", "is_duplicate", "quality", "entity_scores"),
+    *("tags", "ner_tags"),
+}
+
+
+def kept_beside(metadata: Mapping[str, Any], *own: str) -> dict[str, Any]:
+    """Metadata to write beside a text and its entities; what a reader looks at is under one key.
+
+    `own` are fields that the format reads back as metadata.
+    """
+
+    def is_free(name: str, value: Any) -> bool:
+        # The answer and the tokens of Prodigy change no format.
+        return name not in _READ or name in own or (
+            name == "answer" and value == "accept"
+        ) or (name == "tokens" and _are_places(value))  # fmt: skip
+
+    free = {name: value for name, value in metadata.items() if is_free(name, value)}
+    others = {name: value for name, value in metadata.items() if name not in free}
+    return {**free, **({OWN: others} if others else {})}
+
+
+def _are_places(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
+
+
+def rest_of(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
+    """The metadata of a record: all but some fields, and what is under our key."""
+    rest = without(record, *names)
+    ours = rest.pop(OWN, None) if isinstance(rest.get(OWN), dict) else None
+    return {**rest, **(ours or {})}
 
 
 def marks(record: Mapping[str, Any]) -> list[str]:

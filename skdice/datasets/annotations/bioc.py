@@ -22,6 +22,7 @@ from skdice.datasets.files import first_line, suffix_of, write_text
 from skdice.datasets.source import Source
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports
 _OURS = "skdice"  # the infon of metadata that are no strings
 
 
@@ -34,13 +35,14 @@ class BioC(Format):
     def claims(self, source: Source) -> bool:
         if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy", ".conll"):
             return False
-        if not first_line(source.lines).lstrip().startswith("<"):
+        if not first_line(source.head).lstrip().startswith("<"):
             return False
-        return "<collection" in "\n".join(source.lines[:100])
+        return "<collection" in "\n".join(source.head[:100])
 
-    def fits(self, value: Any) -> bool:
+    def holds(self, value: Any) -> tuple[str, ...]:
         documents = _documents(value)
-        return any(isinstance(d, dict) and isinstance(d.get("passages"), list) for d in documents)
+        fits = any(isinstance(d, dict) and isinstance(d.get("passages"), list) for d in documents)
+        return ("entities",) if fits else ()
 
     def read(self, source: Source) -> Iterator[Record]:
         values = source.values if source.is_json else [("the file", _of_xml(source))]
@@ -74,6 +76,8 @@ def _record(source: Source, place: str, document: Any) -> Record:
     text, moved = "", 0  # how far offsets are from the text's
     spans: list[Span] = []
     identifiers: list[Any] = []
+    if source.listed(place, document, "annotations", dict) and source.with_entities:
+        raise source.fault(place, "an annotation stands outside the passages: move it into one")
     for passage in source.listed(place, document, "passages", dict):
         for piece in (passage, *source.listed(place, passage, "sentences", dict)):
             offset, held = piece.get("offset", len(text)), piece.get("text")
@@ -94,9 +98,11 @@ def _record(source: Source, place: str, document: Any) -> Record:
             moved = begin - offset
             listed = source.listed(place, piece, "annotations", dict)
             for item in listed if source.with_entities else ():
-                spans.append(_span(source, place, item, moved))
                 infons = item.get("infons")
                 known = infons if isinstance(infons, dict) else {}
+                if source.layer and not str(known.get("type")).endswith(source.layer):
+                    continue
+                spans.append(_span(source, place, item, moved, known))
                 identifiers.append(known.get("identifier"))
     infons = document.get("infons")
     metadata = {"id": document.get("id"), **(infons if isinstance(infons, dict) else {})}
@@ -113,7 +119,9 @@ def _record(source: Source, place: str, document: Any) -> Record:
     return Record(place, (text,), spans, metadata)
 
 
-def _span(source: Source, place: str, item: dict[str, Any], moved: int) -> Span:
+def _span(
+    source: Source, place: str, item: dict[str, Any], moved: int, infons: dict[str, Any]
+) -> Span:
     parts = []
     for location in source.listed(place, item, "locations", dict):
         start, length = location.get("offset"), location.get("length")
@@ -122,14 +130,24 @@ def _span(source: Source, place: str, item: dict[str, Any], moved: int) -> Span:
         parts.append((start + moved, start + moved + length))
     if not parts:
         raise source.fault(place, f"the annotation {shown(item)} has no location")
-    infons = item.get("infons")
-    label = infons.get("type") if isinstance(infons, dict) else None
-    score = infons.get("score") if isinstance(infons, dict) else None
+    label, score = infons.get("type"), infons.get("score")
+    if isinstance(label, str) and _LAYER.fullmatch(label):
+        label = _of_layer(source, place, label, infons)
     try:
         score = None if score is None else float(score)
     except (TypeError, ValueError):
         score = None
     return Span(tuple(parts), label, item.get("text"), score)
+
+
+def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) -> Any:
+    """The label of an annotation whose type is a layer of INCEpTION: the value of a feature."""
+    values = {n: v for n, v in infons.items() if n not in ("type", "identifier", "score")}
+    name = source.feature or ("value" if "value" in values else next(iter(values), None))
+    if source.feature is None and len(values) > 1 and "value" not in values:
+        problem = f"the layer {layer!r} has the features {list(values)}: give feature= for one"
+        raise source.fault(place, problem)
+    return values.get(name, layer.rpartition(".")[2])
 
 
 def _document(i: int, row: Row) -> dict[str, Any]:

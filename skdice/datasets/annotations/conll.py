@@ -21,7 +21,7 @@ from skdice._warn import warn
 from skdice.datasets.annotations._format import Format, Record, Row, as_json, without
 from skdice.datasets.annotations._tokens import token_records
 from skdice.datasets.annotations._words import longest, tags_of
-from skdice.datasets.conll import read_conll
+from skdice.datasets.conll import conll
 from skdice.datasets.files import first_line, suffix_of, write_text
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import holds_tags, read_tagged
@@ -41,7 +41,7 @@ class Conll(Format):
     def claims(self, source: Source) -> bool:
         if source.path.is_dir() or source.is_json:
             return False
-        begins = first_line(source.lines).startswith(MARK)
+        begins = first_line(source.head).startswith(MARK)
         return begins or suffix_of(source.path) == ".conll" or holds_tags(source)
 
     def read(self, source: Source) -> Iterator[Record]:
@@ -53,8 +53,8 @@ class Conll(Format):
 
 def _read(source: Source) -> Iterator[Record]:
     blocks: list[dict[str, Any]] = []
-    if first_line(source.lines).startswith(MARK):
-        X, y = read_conll(source.path, token_column=0, tag_column=1, separator="\t", comment="# ")
+    if first_line(source.head).startswith(MARK):
+        X, y, _ = conll(source, 0, 1, "\t", "# ")
         blocks = _comments(source.lines)
     else:
         X, y, _ = read_tagged(source)

@@ -16,7 +16,9 @@ from skdice.datasets.annotations._format import (
     JsonFormat,
     Record,
     Row,
+    kept_beside,
     marks,
+    rest_of,
     span_of,
     spans_of,
     without,
@@ -39,25 +41,26 @@ class Doccano(JsonFormat):
     unit = "utf16"
     rank = 20
 
-    def fits(self, value: Any) -> bool:
-        name = _entities(value) if isinstance(value, dict) and "tokens" not in value else None
-        first = next(iter(value[name] or []), None) if name else None
+    def holds(self, value: Any) -> tuple[str, ...]:
+        name = _entities(value) if isinstance(value, dict) else None
+        if name is None:
+            return ()
+        first = next(iter(value[name] or []), None)
         if isinstance(first, dict):
-            return "start_offset" in first
-        return (
-            name in ("label", "labels") and isinstance(first, list) and span_of(first) is not None
-        )
-
-    def is_empty(self, value: Any) -> bool:
-        name = _entities(value) if isinstance(value, dict) and "text" in value else None
-        return name is not None and not value[name]
+            return ("entities",) if "start_offset" in first else ()
+        if isinstance(first, list) and name in ("label", "labels"):
+            return ("entities",) if span_of(first) is not None else ()
+        is_text = "text" in value or "data" in value
+        return ("empty",) if is_text and not value[name] and name in ("label", "labels") else ()
 
     def read(self, source: Source) -> Iterator[Record]:
         for place, record in source.records():
             text, name = source.text_key(place, record, ("text", "data")), _entities(record)
             items = source.listed(place, record, name) if name and source.with_entities else []
-            metadata = without(record, text, name, *marks(record))
-            if record.get("relations"):  # which name entities by their ids
+            metadata = rest_of(record, text, name, *marks(record))
+            if (
+                record.get("relations") and "entity_ids" not in metadata
+            ):  # which name entities by their ids
                 metadata["entity_ids"] = [
                     item.get("id") for item in items if isinstance(item, dict)
                 ]
@@ -68,10 +71,13 @@ class Doccano(JsonFormat):
 
     def dump(self, row: Row) -> dict[str, Any]:
         ids, scores = row.metadata.get("entity_ids"), [entity.score for entity in row.entities]
-        out = {**without(row.metadata, "entity_ids", *_LISTS), "text": row.text}
+        related = bool(row.metadata.get("relations")) and isinstance(ids, list)
+        related = related and len(ids) == len(row.entities)
+        metadata = without(row.metadata, "entity_ids") if related else row.metadata
+        out = {**kept_beside(metadata, *["relations"] * related), "text": row.text}
         if any(score is not None for score in scores):  # no field of Doccano's holds them
             out["entity_scores"] = scores
-        if row.metadata.get("relations") and ids and len(ids) == len(row.entities):
+        if related:
             out["entities"] = [
                 {"id": name, "label": e.label, "start_offset": e.start, "end_offset": e.end}
                 for name, e in zip(ids, row.entities, strict=True)

@@ -11,13 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.annotations._format import JsonFormat, Record, Row, marks, spans_of, without
+from skdice.datasets.annotations._format import (
+    JsonFormat,
+    Record,
+    Row,
+    kept_beside,
+    marks,
+    rest_of,
+    spans_of,
+)
 from skdice.datasets.annotations._tokens import token_records
 from skdice.datasets.source import Source
 from skdice.datasets.tokens import read_tokens, token_fields
 
 _TEXTS = ("text", "sentence", "content", "document", "data")
-_LISTS = ("entities", "spans", "ents", "annotations", "annotation", "labels", "label")
+_LISTS = ("entities", "annotations", "annotation", "labels", "label")
 
 
 class JsonLines(JsonFormat):
@@ -27,29 +35,31 @@ class JsonLines(JsonFormat):
     suffixes = (".jsonl",)
     knows_unlabelled = True
 
-    def fits(self, value: Any) -> bool:
-        if fields := token_fields(value):
-            return fields[1] is not None
+    def holds(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict):
-            return False
-        named = isinstance(value.get("entities", 0), (list, dict, type(None)))
-        return named or any(_is_listed(value.get(name)) for name in _LISTS)
+            return ()
+        items = value.get("entities", 0)
+        if isinstance(items, dict) or (items and _are_entities(items)):
+            return ("entities",)
+        if any(_are_named(value.get(name)) for name in _LISTS[1:]):
+            return ("entities",)
+        return ("empty",) if items in (None, []) else ()
 
     def read(self, source: Source) -> Iterator[Record]:
         records = list(source.records())
-        if any(token_fields(record) for _, record in records):
-            metadata = [without(record, *(token_fields(record) or ())) for _, record in records]
+        if any((token_fields(record) or ("", None))[1] for _, record in records):
+            metadata = [rest_of(record, *(token_fields(record) or ())) for _, record in records]
             rows = list(read_tokens(source, source.with_entities))
             yield from token_records(source, rows, metadata)
             return
         for place, record in records:
             text = source.text_key(place, record, _TEXTS)
-            name = next((name for name in _LISTS if record.get(name) is not None), None)
+            name = next((n for n in (*_LISTS, "spans", "ents") if record.get(n) is not None), None)
             items = record[name] if name else []
             if isinstance(items, dict):
                 items = _in_rows(source, place, items)
             spans = spans_of(source, place, items if source.with_entities else [])
-            more = without(record, text, name, *marks(record))
+            more = rest_of(record, text, name, *marks(record))
             unit = record.get(*marks(record) or [""])
             yield Record(place, (record[text],), spans, more, unit=unit)
 
@@ -58,13 +68,22 @@ class JsonLines(JsonFormat):
         for e in row.entities:
             score = {} if e.score is None else {"score": e.score}
             entities.append({**dict(start=e.start, end=e.end, label=e.label, text=e.text), **score})
-        return {**row.metadata, "text": row.text, "entities": entities}
+        return {**kept_beside(row.metadata), "text": row.text, "entities": entities}
 
 
-def _is_listed(items: Any) -> bool:
-    return isinstance(items, list) and any(
-        isinstance(item, dict) and {"start", "end", "label"} <= set(item) for item in items
-    )
+def _are_entities(items: Any) -> bool:
+    """Return True if entities are a list of lists, or of objects that are not Doccano's."""
+    if not isinstance(items, list):
+        return False
+    return not (isinstance(items[0], dict) and "start_offset" in items[0] and "label" in items[0])
+
+
+def _are_named(items: Any) -> bool:
+    """Return True if a list under another name holds entities."""
+    first = items[0] if isinstance(items, list) and items else None
+    if isinstance(first, list):  # (type, start, end), as Argilla has it
+        return [type(each) for each in first[:3]] == [str, int, int]
+    return isinstance(first, dict) and {"start", "end", "label"} <= set(first)
 
 
 def _in_rows(source: Source, place: str, columns: dict[str, Any]) -> list[dict[str, Any]]:

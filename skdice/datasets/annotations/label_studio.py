@@ -9,23 +9,25 @@ of each region shows which. The editor writes line breaks in that text as a back
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
 from skdice.datasets.annotations._format import (
+    OWN,
     JsonFormat,
     Record,
     Row,
     Span,
+    rest_of,
     without,
     without_scores,
 )
-from skdice.datasets.labelled import answered, submitted
-from skdice.datasets.source import Source
+from skdice.datasets.source import TEXT_NAMES, Source
 
 _OF_TASKS = ("annotations", "completions", "predictions")
-_LISTS = ("entities", "spans", "ents", "label", "labels")  # of other formats
+_DIALOGUE = "is a dialogue, which is not read: write its turns as texts, one in each task"
 
 
 class LabelStudio(JsonFormat):
@@ -34,17 +36,27 @@ class LabelStudio(JsonFormat):
     rank = 50
     lines = False
 
-    def fits(self, value: Any) -> bool:
+    def holds(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict):
-            return False
-        if isinstance(value.get("data"), dict) or any(map(_regions, value.values())):
-            return True
-        others = any(isinstance(value.get(name), list) for name in _LISTS)
-        return {"annotation_id", "lead_time"} <= set(value) and not others
+            return ()
+        if _is_min(value):
+            regions = any(map(_regions, value.values()))
+            return ("entities",) if regions else ("labels",)
+        if isinstance(value.get("data"), dict) and not isinstance(value.get("text"), str):
+            items = [item for each in submitted(value) for item in _results(each)]
+            if not items and not answered(value.get("annotations")):
+                last = value.get("predictions") or []
+                items = [item for each in last for item in _results(each)]
+            held = ["entities"] if any(map(_is_region, items)) else []
+            held += ["labels"] if any(map(_choices, items)) else []
+            return tuple(held) or ("empty",)
+        return ("entities",) if _regions(value.get("label")) else ()  # of CSV and TSV
 
     def read(self, source: Source) -> Iterator[Record]:
         tasks = list(source.records())
         is_annotated = any(submitted(task) for _, task in tasks)
+        unread: Counter[str] = Counter()
+        n_read = 0
         for place, task in tasks:
             if not isinstance(task.get("data"), dict):
                 yield _of_min(source, place, task)
@@ -58,7 +70,7 @@ class LabelStudio(JsonFormat):
                 kept = [{}]
             elif cancelled:
                 source.skipped["cancelled"] += cancelled
-            is_predicted = not kept and not cancelled and not is_annotated
+            is_predicted = not kept and not cancelled and not is_annotated and not source.of_labels
             if is_predicted:
                 kept = source.listed(place, task, "predictions")[-1:]
             if not kept and not cancelled:
@@ -71,10 +83,19 @@ class LabelStudio(JsonFormat):
                 more = {names[name]: annotation[name] for name in names if annotation.get(name)}
                 items = source.listed(place, annotation, "result")
                 record = _record(source, place, task["data"], items, {**metadata, **more})
+                if not record.spans and record.labels is None:
+                    unread.update(
+                        str(item["type"]) for item in items
+                        if isinstance(item, dict) and item.get("type") in _UNREAD
+                    )  # fmt: skip
+                n_read += bool(record.spans) or record.labels is not None
                 yield record if is_predicted else without_scores(record)
-
-    def metadata_of(self, value: Any) -> Any:
-        return value.get("data") if isinstance(value, dict) else None
+        if unread and not n_read:
+            raise ValueError(
+                f"{str(source.path)!r} holds answers of the type {' and '.join(sorted(unread))} "
+                "alone, and choices and labels of stretches of text are read: export them as CSV, "
+                "and give text_columns and label_column"
+            )
 
     def dump(self, row: Row) -> dict[str, Any]:
         ids = row.metadata.get("entity_ids")
@@ -89,14 +110,21 @@ class LabelStudio(JsonFormat):
             result.append({"id": str(name), **tags, "value": value, **score})
         others = row.metadata.get("result")
         out: dict[str, Any] = {"data": {"text": row.text}}
+        written = {"entity_ids"} if known else set()
         if not row.predicted:
-            out["annotations"] = [{"result": result + (others if isinstance(others, list) else [])}]
+            if isinstance(others, list):
+                result, written = result + others, {*written, "result"}
+            out["annotations"] = [{"result": result}]
         else:
             scores = [entity.score for entity in row.entities if entity.score is not None]
             mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
             out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
-        for name, value in without(row.metadata, "entity_ids", "result", "text").items():
+        rest = without(row.metadata, *written)
+        free = {n: v for n, v in rest.items() if n not in ("text", "result", "entity_ids", OWN)}
+        for name, value in free.items():
             (out if name in ("id", "meta") else out["data"])[name] = value
+        if others := without(rest, *free):
+            out["data"][OWN] = others
         return out
 
 
@@ -120,18 +148,79 @@ def _is_of_labels(item: dict[str, Any]) -> bool:
     return str(item.get("type")).endswith("labels")
 
 
-def _of_min(source: Source, place: str, task: dict[str, Any]) -> Record:
+_OF_MIN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
+_UNREAD = ("taxonomy", "rating", "number", "textarea", "datetime", "pairwise", "ranker")
+
+
+def _is_min(value: dict[str, Any]) -> bool:
+    """Return True if a value is a record of JSON-MIN, or of CSV."""
+    return {"annotation_id", "lead_time"} <= set(value)
+
+
+def _of_min(source: Source, place: Any, task: dict[str, Any]) -> Record:
+    """A record in which fields without other meanings hold regions, choices or the text."""
+    if source.of_labels:
+        key = source.text_key(place, task, TEXT_NAMES)
+        fields = [name for name in task if name not in (key, *_OF_MIN)]
+        labels = {name: names for name in fields if (names := _names(task[name])) is not None}
+        return Record(place, (task[key],), [], without(task, key, *labels), labels=labels or None)
     fields = [name for name, value in task.items() if _regions(value)]
     items = [{"value": item} for name in fields for item in task[name]]
     data = without(task, *fields)
     return _record(source, place, data, items if source.with_entities else [], data)
 
 
+def _names(value: Any) -> list[str] | None:
+    """The choices of a field: one, several, or none."""
+    value = value.get("choices") if isinstance(value, dict) else value
+    if isinstance(value, str):
+        return [value] if value else []
+    fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return value if fits else None
+
+
+def _results(annotation: Any) -> list[Any]:
+    result = annotation.get("result") if isinstance(annotation, dict) else None
+    return result if isinstance(result, list) else []
+
+
+def _choices(item: Any) -> list[str]:
+    value = item.get("value") if isinstance(item, dict) else None
+    names = value.get("choices") if isinstance(value, dict) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _is_region(item: Any) -> bool:
+    value = item.get("value") if isinstance(item, dict) else None
+    return isinstance(value, dict) and "start" in value
+
+
+def answered(annotations: Any) -> list[Any]:
+    """Annotations that were submitted and not cancelled, or ids of some."""
+    return [
+        each
+        for each in (annotations if isinstance(annotations, list) else [])
+        if not isinstance(each, dict) or not (each.get("was_cancelled") or each.get("skipped"))
+    ]
+
+
+def submitted(task: dict[str, Any]) -> list[Any]:
+    """The annotations of a task: those that were marked as true, or else all."""
+    kept = answered(task.get("annotations") or task.get("completions") or [])
+    return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
+
+
 def _record(
     source: Source, place: str, data: dict[str, Any], items: list[Any], metadata: dict[str, Any]
 ) -> Record:
     spans, others, ids, owners = [], [], [], set()
+    of_choices: dict[str, list[str]] = {}
+    asked = {str(item["to_name"]) for item in items if _choices(item) and item.get("to_name")}
     for item in items:
+        if names := _choices(item):
+            of_choices.setdefault(str(item.get("from_name", "choices")), []).extend(names)
+        if isinstance(item, dict) and str(item.get("type")) == "paragraphlabels":
+            raise source.fault(place, _DIALOGUE)
         value = item.get("value") if isinstance(item, dict) else None
         labels = _labels(value) if isinstance(value, dict) else None
         if isinstance(value, dict) and "start" in value and _is_of_labels(item):
@@ -162,7 +251,12 @@ def _record(
             problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
             raise source.fault(place, problem)
     texts = [name for name, value in data.items() if isinstance(value, str)]
-    wanted = [name for name in ("text", *owners) if name in texts]
+    wanted = [name for name in ("text", *owners, *asked) if name in texts]
+    turns = [
+        n for n, v in data.items() if isinstance(v, list) and any(isinstance(t, dict) for t in v)
+    ]
+    if turns and not wanted and not source.text_column:
+        raise source.fault(place, f"{turns[0]!r} {_DIALOGUE}")
     if source.text_column or wanted or len(texts) != 1:
         key = source.text_key(place, data, tuple(wanted or ["text"]))
     else:
@@ -171,4 +265,6 @@ def _record(
         metadata = {**metadata, "result": others}
     if any(isinstance(item, dict) and item.get("type") == "relation" for item in others):
         metadata = {**metadata, "entity_ids": ids}
-    return Record(place, (data[key],), spans, without(metadata, key))
+    labels = of_choices or None if source.of_labels else None
+    spans = [] if source.of_labels else spans
+    return Record(place, (data[key],), spans, rest_of(metadata, key), labels=labels)

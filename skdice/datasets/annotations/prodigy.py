@@ -12,16 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from skdice._checks import counted, shown
 from skdice.datasets.annotations._format import (
     JsonFormat,
     Record,
     Row,
     Span,
+    kept_beside,
+    rest_of,
     spans_of,
     without,
     without_scores,
 )
-from skdice.datasets.source import Source
+from skdice.datasets.source import ANSWERS, Source
 
 
 class Prodigy(JsonFormat):
@@ -29,19 +32,22 @@ class Prodigy(JsonFormat):
 
     rank = 30
 
-    def fits(self, value: Any) -> bool:
+    def holds(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-            return False
+            return ()
         spans = value.get("spans")
-        if not isinstance(spans, list):
-            return False
-        marks = {"_input_hash", "_task_hash", "answer"} & set(value)
-        return bool(marks) or any(isinstance(span, dict) and "start" in span for span in spans)
-
-    def is_empty(self, value: Any) -> bool:
-        return isinstance(value, dict) and "text" in value and value.get("spans") == []
+        held = ["entities"] if isinstance(spans, list) and spans else []
+        if value.get("answer") in ANSWERS and (
+            isinstance(value.get("label"), str) or isinstance(value.get("accept"), list)
+        ):
+            held.append("labels")
+        empty = not held and ("spans" in value or "_task_hash" in value)
+        return ("empty",) if empty and not spans and not value.get("label") else tuple(held)
 
     def read(self, source: Source) -> Iterator[Record]:
+        if source.of_labels:
+            yield from _labels(source)
+            return
         for place, record in source.records():
             answer = record.get("answer")
             text = source.text_key(place, record, ("text",))
@@ -52,7 +58,7 @@ class Prodigy(JsonFormat):
             listed = listed if all(isinstance(token, dict) for token in listed) else []
             tokens = spans_of(source, place, listed)  # other lists are no tokens of Prodigy's
             checks = tuple(Span(token.parts, None, token.text) for token in tokens)
-            metadata = _without_lowest(without(record, text, "spans"), kept)
+            metadata = _without_lowest(rest_of(record, text, "spans"), kept)
             found = Record(place, (record[text],), spans_of(source, place, kept), metadata, checks)
             yield found if answer is None else without_scores(found)
 
@@ -61,12 +67,45 @@ class Prodigy(JsonFormat):
         for entity in row.entities:
             score = {} if entity.score is None else {"score": entity.score}
             spans.append({"start": entity.start, "end": entity.end, "label": entity.label, **score})
-        out = {**without(row.metadata, "spans"), "text": row.text, "spans": spans}
+        out = {**kept_beside(row.metadata), "text": row.text, "spans": spans}
         scores = [entity.score for entity in row.entities if entity.score is not None]
         if scores:
             meta = out.get("meta")
             out["meta"] = {**(meta if isinstance(meta, dict) else {}), "score": min(scores)}
         return out
+
+
+def _labels(source: Source) -> Iterator[Record]:
+    """What was accepted of each text; a rejected label is left out."""
+    rows: dict[Any, tuple[Record, dict[str, None]]] = {}
+    rejected: dict[Any, set[str]] = {}
+    for i, (place, value) in enumerate(source.records()):
+        text = source.text_key(place, value, ("text",))
+        column = "accept" if isinstance(value.get("accept"), list) else "label"
+        given = value[column] if column == "accept" else [value.get("label")]
+        names = [str(name) if type(name) is int else name for name in given]
+        if not all(isinstance(name, str) and name.strip() for name in names):
+            if not source.with_entities or value.get("answer") is None:
+                names = []
+            else:
+                problem = f"{column!r} is {shown(value.get(column))}, not names"
+                raise source.fault(place, problem)
+        # A question about one label is asked once for each label of a text.
+        name = value[text] if column == "label" and source.with_entities else i
+        record = Record(place, (value[text],), [], rest_of(value, text, column, "answer"))
+        _, kept = rows.setdefault(name, (record, {}))
+        if value.get("answer") == "reject":
+            rejected.setdefault(name, set()).update(names)
+        else:
+            kept.update(dict.fromkeys(names))
+    if rejected:
+        n = counted(len(rejected), "row")
+        source.told.append(f"{n} kept without the labels that were rejected")
+    if n_both := sum(len(labels.intersection(rows[name][1])) for name, labels in rejected.items()):
+        both = f"{counted(n_both, 'label')} accepted and rejected, which is kept"
+        source.told.append(both)
+    for record, kept in rows.values():
+        yield record._replace(labels={"label": list(kept)})
 
 
 def _is_refused(span: Any) -> bool:

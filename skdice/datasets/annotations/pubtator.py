@@ -15,7 +15,7 @@ from typing import Any
 
 from skdice._warn import warn
 from skdice.datasets.annotations._format import Format, Record, Row, Span
-from skdice.datasets.files import first_line, write_text
+from skdice.datasets.files import first_line, suffix_of, write_text
 from skdice.datasets.source import Source
 from skdice.exceptions import UnwrittenWarning
 
@@ -33,16 +33,19 @@ class PubTator(Format):
         return frozenset({"id", "identifiers"})
 
     def claims(self, source: Source) -> bool:
-        if source.path.is_dir() or source.is_json:
+        if source.path.is_dir() or source.is_json or suffix_of(source.path) == ".conll":
             return False
-        return bool(re.match(r"[^|\t]+\|t\|", first_line(source.lines)))
+        return bool(re.match(r"[^|\t]+\|t\|", first_line(source.head)))
 
     def read(self, source: Source) -> Iterator[Record]:
         block: list[tuple[int, str]] = []
-        for number, line in enumerate((*source.lines, ""), 1):
+        for number, line in enumerate((*source.iter_lines(), ""), 1):
             begins = (part := _PART.fullmatch(line)) is not None and part[2] == "t"
             if block and (begins or not line.strip()):
                 yield _record(source, block)
+                before = block[0][1].partition("|")[0]
+                if part is not None and begins and part[1] == before:
+                    raise source.fault(f"line {number}", f"the document {before!r} has two titles")
                 block = []
             if line.strip():
                 block.append((number, line))
@@ -88,10 +91,16 @@ def _record(source: Source, block: list[tuple[int, str]]) -> Record:
         place = f"line {number}"
         part = _PART.fullmatch(line)
         if part is not None and not (spans or part[2] in parts):
+            if parts and part[1].strip() != name:
+                problem = f"the abstract of {part[1]!r} follows the title of {name!r}"
+                raise source.fault(place, problem)
             name, parts[part[2]] = part[1].strip(), part[3]
             continue
         cells = line.split("\t")
-        if len(cells) == 4 and not cells[1].strip().isdigit():  # a relation
+        if len(cells) > 3 and cells[0].strip() != name:
+            problem = f"the line is of the document {cells[0]!r}, and follows the text of {name!r}"
+            raise source.fault(place, problem)
+        if len(cells) in (4, 5) and re.match(r"\s*[^\W\d]", cells[1]):  # a relation
             continue
         if "t" not in parts or len(cells) < 5 or not all(c.strip().isdigit() for c in cells[1:3]):
             problem = f"{line[:60]!r} is not 'ID|t|title', 'ID|a|abstract', nor an entity "

@@ -42,29 +42,47 @@ class Spacy(JsonFormat):
     def claims(self, source: Source) -> bool:
         return suffix_of(source.path) == ".spacy"
 
-    def fits(self, value: Any) -> bool:
+    def holds(self, value: Any) -> tuple[str, ...]:
+        if _is_pair(value):
+            held = [
+                n for n, key in (("entities", "entities"), ("labels", "cats")) if value[1].get(key)
+            ]
+            return tuple(held) or ("empty",)
         if not isinstance(value, dict):
-            return _is_pair(value)
+            return ()
         pairs = value.get("annotations")
-        pairs = [pair for pair in pairs if pair] if isinstance(pairs, list) else []
-        with_ents = isinstance(value.get("ents"), list) and "text" in value
-        return isinstance(value.get("paragraphs"), list) or with_ents or any(map(_is_pair, pairs))
+        if isinstance(pairs, list) and any(map(_is_pair, pairs)):
+            return ("entities",)
+        paragraphs = value.get("paragraphs")
+        if isinstance(paragraphs, list):
+            return ("entities",)
+        ents, has_cats = value.get("ents"), isinstance(value.get("cats"), dict)
+        if "text" not in value or not (isinstance(ents, list) or has_cats):
+            return ()
+        groups = value.get("spans")
+        held = ["entities"] if ents or (isinstance(groups, dict) and any(groups.values())) else []
+        held += ["labels"] if has_cats and value["cats"] else []
+        return tuple(held) or ("empty",)
+
+    def holds_in(self, source: Source) -> str:
+        docs = _docs(source)
+        of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
+        return "labels" if of_labels else "entities"
 
     def read(self, source: Source) -> Iterator[Record]:
         if suffix_of(source.path) == ".spacy":
             yield from _read_binary(source)
             return
         for place, value in source.kept():
-            if isinstance(value, dict) and "paragraphs" in value:
+            if source.of_labels:
+                yield _cats(source, place, value)
+            elif isinstance(value, dict) and "paragraphs" in value:
                 for i, paragraph in enumerate(source.listed(place, value, "paragraphs"), 1):
                     yield _paragraph(source, f"{place}, paragraph {i}", paragraph, value.get("id"))
             elif isinstance(value, dict) and "ents" in value:
                 yield _document(source, place, value)
             else:
                 yield from _pairs(source, place, value)
-
-    def metadata_of(self, value: Any) -> Any:
-        return value[2] if isinstance(value, list) and len(value) > 2 else None
 
     def dump(self, row: Row) -> list[Any]:
         entities = [[entity.start, entity.end, entity.label] for entity in row.entities]
@@ -87,6 +105,25 @@ def _is_pair(value: Any) -> bool:
         and isinstance(value[0], str)
         and isinstance(value[1], dict)
     )
+
+
+def _cats(source: Source, place: Any, value: Any) -> Record:
+    """The categories of a score of at least a half, as spaCy's own trainer takes them."""
+    text, fields = value[:2] if isinstance(value, list) and len(value) > 1 else (None, value)
+    if not isinstance(fields, dict):
+        raise source.fault(place, f"{shown(value)} is no text with 'cats'")
+    if not isinstance(text, str):
+        text = fields[source.text_key(place, fields, ("text",))]
+    cats = fields.get("cats")
+    metadata = {"answer": fields["answer"]} if "answer" in fields else {}
+    if not cats or not source.with_entities:
+        return Record(place, (text,), [], metadata)
+    if not isinstance(cats, dict) or not all(
+        isinstance(score, (int, float)) for score in cats.values()
+    ):
+        raise source.fault(place, f"'cats' is {shown(cats)}, not a score for each category")
+    names = [name for name, score in cats.items() if score >= 0.5]
+    return Record(place, (text,), [], metadata, labels={"cats": names})
 
 
 def _pairs(source: Source, place: str, value: Any) -> Iterator[Record]:
@@ -169,22 +206,30 @@ def _spacy() -> Any:
     return spacy
 
 
-def _read_binary(source: Source) -> Iterator[Record]:
+def _docs(source: Source) -> list[Any]:
+    """The documents of a .spacy file."""
     spacy = _spacy()
     if not source.path.is_file():
         raise FileNotFoundError(f"there is no file {str(source.path)!r}: check the path")
     try:
         docs = spacy.tokens.DocBin().from_disk(source.path)
-        docs = list(docs.get_docs(spacy.blank("xx").vocab))
+        return list(docs.get_docs(spacy.blank("xx").vocab))
     except Exception as error:  # of zlib, msgpack, or of spaCy's own
         raise ValueError(f"{str(source.path)!r} is no .spacy file of documents: {error}") from error
+
+
+def _read_binary(source: Source) -> Iterator[Record]:
+    docs = _docs(source)
     for i, doc in enumerate(docs, 1):
         spans = [span for group in doc.spans.values() for span in group]
         known = {(s.start_char, s.end_char, s.label_) for s in spans}
         spans += [s for s in doc.ents if (s.start_char, s.end_char, s.label_) not in known]
         found = [Span(((s.start_char, s.end_char),), s.label_, s.text) for s in spans]
         metadata = json.loads(doc.user_data.get("skdice", "{}"))
-        yield Record(f"document {i}", (doc.text,), found if source.with_entities else [], metadata)
+        labels = {"cats": [name for name, score in doc.cats.items() if score >= 0.5]}
+        found = found if source.with_entities and not source.of_labels else []
+        of_labels = labels if source.of_labels and doc.cats else None
+        yield Record(f"document {i}", (doc.text,), found, metadata, labels=of_labels)
 
 
 def _write_binary(path: Path, rows: list[Row]) -> None:

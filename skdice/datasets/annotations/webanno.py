@@ -4,9 +4,11 @@ Read from "WebAnno TSV 3.3 File format" in INCEpTION's user's guide (appendix C)
 text: sentences come with their texts, and what lies between two of them is taken for line breaks.
 A line names a token, or a part of one (``2-2.1``), its offsets in UTF-16 code units as Java counts
 them, and a cell for each feature of each layer. Annotations of several tokens have one number, as
-in ``PER[1]``. Read are the spans of named entities, or, without them, of all layers but those of
-parts of speech, lemmas and the like; an annotation without a value has the name of its layer. A
-text is written as sentences that end at its line breaks; a folder holds a file for each.
+in ``PER[1]``. Read are the spans of `layer`, of named entities, or of all layers but those of parts
+of speech, lemmas and the like, with a warning if these are several; of a layer with several
+features, `feature` or ``value``. Roles, relations and chains are read past. An annotation without a
+value has the name of its layer. A text is written as sentences that end at its line breaks; a
+folder holds a file for each.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skdice._checks import shown
+from skdice._warn import warn
 from skdice.datasets.annotations._documents import (
     in_order,
     names_of,
@@ -29,12 +34,14 @@ from skdice.datasets.annotations._offsets import units_before
 from skdice.datasets.annotations._words import words_of
 from skdice.datasets.files import first_line, write_text
 from skdice.datasets.source import Source
+from skdice.exceptions import LayersWarning
 from skdice.folders import replaced
 from skdice.text.entity import Entity
 
 _HEAD = "#FORMAT=WebAnno TSV 3"
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _OTHERS = re.compile(r"\.(POS|Lemma|Stem|MorphologicalFeatures|SurfaceForm|Token|Sentence)$")
+_OLD = r" *# ?[\w.]+ *\|.*\n#id=|#id=.*\n#text="  # of version 2
 _UNIT = re.compile(r"(\d+)-(\d+)(\.\d+)?")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _IN_CELLS = {**_ESCAPES, **{c: f"\\{c}" for c in "[]|_;*"}, "->": "\\->"}
@@ -53,7 +60,9 @@ class WebAnno(Format):
     def claims(self, source: Source) -> bool:
         if source.path.is_dir():
             return any(map(_is_ours, source.path.rglob("*.tsv")))
-        return _is_ours(source.path)
+        return _is_ours(source.path) or (
+            not source.is_json and re.match(_OLD, "\n".join(source.head[:3])) is not None
+        )
 
     def read(self, source: Source) -> Iterator[Record]:
         if not source.path.is_dir():
@@ -64,7 +73,7 @@ class WebAnno(Format):
         paths = {p.relative_to(folder).as_posix().removesuffix(".tsv"): p
                  for p in folder.rglob("*.tsv") if _is_ours(p)}  # fmt: skip
         for name in in_order(list(paths), metadata):
-            one = Source(paths[name], source.encoding, with_entities=source.with_entities)
+            one = replace(source, path=paths[name])
             yield _record(one, f"{name}.tsv", metadata.get(name, {"id": name}))
 
     def write(self, path: Path, rows: list[Row]) -> None:
@@ -95,10 +104,12 @@ def _is_ours(path: Path) -> bool:
 class _Column(NamedTuple):
     layer: str
     feature: str
+    holds_values: bool  # of annotations of spans, and not roles or their targets
 
 
 class _Token(NamedTuple):
     place: str
+    number: tuple[int, int]  # of its sentence, and its own
     start: int
     end: int
     text: str
@@ -109,11 +120,12 @@ class _Token(NamedTuple):
 def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
     columns: list[_Column] = []
     sentences: list[tuple[str, list[_Token]]] = []
-    if not first_line(source.lines).startswith(_HEAD):
-        raise source.fault("line 1", f"{first_line(source.lines)[:60]!r} is not '{_HEAD}.3'")
-    for number, line in enumerate(source.lines, 1):
+    if not first_line(source.head).startswith(_HEAD):
+        problem = f"{first_line(source.head)[:60]!r} is not '{_HEAD}.3': export as WebAnno TSV 3"
+        raise source.fault("line 1", problem)
+    for number, line in enumerate(source.iter_lines(), 1):
         if line.startswith("#T_"):
-            columns += _columns(line)
+            columns += _columns(source, number, line)
         elif line.startswith("#Text=") and sentences and not sentences[-1][1]:  # of several lines
             sentences[-1] = (f"{sentences[-1][0]}\n{_unescaped(line[6:])}", [])
         elif line.startswith("#Text="):
@@ -121,37 +133,49 @@ def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
         elif line.strip() and not line.startswith("#"):
             if not sentences:
                 raise source.fault(f"line {number}", "a token without a line '#Text=' before it")
-            sentences[-1][1].append(_token(source, number, line))
+            sentences[-1][1].append(_token(source, number, line, len(columns)))
     text = _joined(source, sentences)
     tokens = [token for _, some in sentences for token in some]
-    spans = list(_spans(columns, tokens)) if source.with_entities else []
-    return Record(name, (text,), spans, metadata)
+    spans = list(_spans(source, columns, tokens)) if source.with_entities else []
+    return Record(name, (text,), spans, metadata, unit="utf16")
 
 
-def _columns(line: str) -> list[_Column]:
+def _columns(source: Source, number: int, line: str) -> Iterator[_Column]:
     """The columns of a layer: one for each feature, or one for a layer without any."""
     kind, _, rest = line.partition("=")
-    layer, *features = rest.strip().split("|")
+    layer, *features = rest.strip().removesuffix("|").split("|")
     if kind == "#T_RL":  # a relation has one more, for its source
         features = [*features, "source"] if not features or "BT_" in features[-1] else features
-    return [_Column(layer if kind == "#T_SP" else "", f) for f in features or [""]]
+    of_role = False
+    for feature in features or [""]:
+        # Behind the roles stands the layer of what plays them.
+        is_role = feature.startswith("ROLE_")
+        yield _Column(layer, feature, kind == "#T_SP" and not (is_role or of_role))
+        of_role = is_role
 
 
-def _token(source: Source, number: int, line: str) -> _Token:
+def _token(source: Source, number: int, line: str, n_columns: int) -> _Token:
+    place = f"line {number}"
     unit, _, rest = line.partition("\t")
-    place, _, rest = rest.partition("\t")
+    at, _, rest = rest.partition("\t")
     text, *cells = rest.rstrip("\r").split("\t")
-    found, at = _UNIT.fullmatch(unit), re.fullmatch(r"(\d+)-(\d+)", place)
-    if found is None or at is None:
+    found, places = _UNIT.fullmatch(unit), re.fullmatch(r"(\d+)-(\d+)", at)
+    if found is None or places is None:
         problem = f"{line[:60]!r} is no token: 'SENTENCE-TOKEN<tab>START-END<tab>text'"
-        raise source.fault(f"line {number}", problem)
+        raise source.fault(place, problem)
+    if cells and cells[-1] == "" and len(cells) == n_columns + 1:
+        cells.pop()
+    if len(cells) != n_columns:
+        problem = f"the token {text!r} has {len(cells)} cells for {n_columns} features"
+        raise source.fault(place, problem)
+    start, end, text = int(places[1]), int(places[2]), _unescaped(text)
     is_part = found[3] is not None
-    return _Token(f"line {number}", int(at[1]), int(at[2]), _unescaped(text), cells, is_part)
+    return _Token(place, (int(found[1]), int(found[2])), start, end, text, cells, is_part)
 
 
 def _joined(source: Source, sentences: list[tuple[str, list[_Token]]]) -> str:
     """The text of the sentences, where their offsets say that they stand."""
-    text, size = "", 0
+    text, size, number = "", 0, 0
     for sentence, tokens in sentences:
         before = units_before(sentence, "utf16")
         if tokens:
@@ -159,14 +183,54 @@ def _joined(source: Source, sentences: list[tuple[str, list[_Token]]]) -> str:
             if gap < 0:
                 problem = f"the token {tokens[0].text!r} begins before the sentence that holds it"
                 raise source.fault(tokens[0].place, problem)
-            if gap > 10_000 + len(source.lines):
+            if gap > 10_000 + len(source.text):
                 problem = f"the token {tokens[0].text!r} stands {gap} characters behind the text"
                 raise source.fault(tokens[0].place, problem)
+            number = _check(source, sentence, tokens, before, size + gap, number)
         else:
             gap = int(bool(text))
         text += "\n" * gap + sentence
         size += gap + before[-1]
     return text
+
+
+def _check(
+    source: Source,
+    sentence: str,
+    tokens: list[_Token],
+    before: Sequence[int],
+    size: int,
+    number: int,
+) -> int:
+    """Refuse tokens that are not those of the sentence; return its number."""
+    places = {n: i for i, n in enumerate(before)}
+    end, last = 0, (tokens[0].number[0], 0)
+    if last[0] <= number:
+        problem = f"the number of the sentence is {last[0]}, behind {number}"
+        raise source.fault(tokens[0].place, problem)
+    for token, after in pairwise((*tokens, None)):
+        assert token is not None
+        expected = last if token.is_part else (last[0], last[1] + 1)
+        if token.number != expected:
+            found, wanted = ("-".join(map(str, pair)) for pair in (token.number, expected))
+            raise source.fault(token.place, f"the token's number is {found}, not {wanted}")
+        last = expected
+        at = places.get(token.start - size), places.get(token.end - size)
+        held = None if None in at else sentence[at[0] : at[1]]
+        # Before its parts, a token may stand without its end.
+        is_cut = held is not None and after is not None and after.is_part and not token.is_part
+        if held != token.text and not (is_cut and str(held).startswith(token.text)):
+            problem = f"the token is {token.text!r}, and its sentence has {shown(held)} there"
+            raise source.fault(token.place, problem)
+        if not token.is_part:
+            if sentence[end : at[0]].strip():
+                problem = f"no token holds {sentence[end : at[0]]!r} of its sentence"
+                raise source.fault(token.place, problem)
+            end = at[1] or 0
+    if sentence[end:].strip():
+        problem = f"no token holds {sentence[end:].strip()!r:.60} of its sentence"
+        raise source.fault(tokens[-1].place, problem)
+    return last[0]
 
 
 def _place(sentence: str, token: _Token, before: Sequence[int], size: int) -> int:
@@ -180,29 +244,63 @@ def _place(sentence: str, token: _Token, before: Sequence[int], size: int) -> in
     return max(fitting, default=first)
 
 
-def _spans(columns: list[_Column], tokens: list[_Token]) -> Iterator[Span]:
-    layers = list(
-        dict.fromkeys(c.layer for c in columns if c.layer and not _OTHERS.search(c.layer))
-    )
-    layers = [layer for layer in layers if layer == _LAYER] or layers
+def _chosen(source: Source, columns: list[_Column]) -> dict[str, list[int]]:
+    """The columns of each layer to read, that of its labels first."""
+    of_spans = list(dict.fromkeys(c.layer for c in columns if c.holds_values))
+    if not of_spans:
+        kinds = "chains, relations or nothing" if columns else "no layer"
+        raise ValueError(
+            f"{str(source.path)!r} holds {kinds}, and spans are read: export a span layer"
+        )
+    if source.layer is not None:
+        layers = [layer for layer in of_spans if source.layer in (layer, layer.rpartition(".")[2])]
+        if not layers:
+            has = f"which has {of_spans}"
+            raise ValueError(f"layer={source.layer!r} is not in {str(source.path)!r}, {has}")
+    else:
+        every = [layer for layer in of_spans if not _OTHERS.search(layer)]
+        layers = [layer for layer in every if layer == _LAYER] or every
+        if len(layers) > 1:
+            problem = f"the spans of the layers {layers} are read together: give layer= for one"
+            warn(f"{str(source.path)!r}: {problem}", LayersWarning)
+    chosen = {}
     for layer in layers:
-        at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer}
-        wanted = sorted(at, key=lambda name: (name != "value", name == "identifier"))
+        at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer and c.holds_values}
+        name = source.feature if source.feature is not None else next(iter(at))
+        if source.feature is None and len(at) > 1:
+            name = "value"
+        if name not in at:
+            what = f"feature={name!r} is not in" if source.feature else "give feature= for"
+            raise ValueError(
+                f"{str(source.path)!r}: {what} the layer {layer!r}, which has {list(at)}"
+            )
+        chosen[layer] = [at[name], *(i for n, i in at.items() if n != name)]
+    return chosen
+
+
+def _spans(source: Source, columns: list[_Column], tokens: list[_Token]) -> Iterator[Span]:
+    for layer, at in _chosen(source, columns).items():
         found: dict[Any, list[Any]] = {}  # tokens and label of each annotation
         for token in tokens:
-            cells = [token.cells[i] for name in wanted if (i := at[name]) < len(token.cells)]
-            rows = [_values(cell) for cell in cells]
-            numbers = [number for _, number in max(rows, key=lambda row: len(row), default=[])]
-            for k, number in enumerate(numbers):
-                labels = [row[k][0] for row in rows if k < len(row) and row[k][0] is not None]
+            rows = [_values(token.cells[i]) for i in at]
+            longest = max(rows, key=len)
+            for row in rows:
+                if [n for _, n in row] not in ([], [n for _, n in longest]):
+                    cells = " and ".join(repr(token.cells[i]) for i in at)
+                    raise source.fault(token.place, f"{cells} name other annotations")
+            for k, (_, number) in enumerate(longest):
+                value = rows[0][k][0] if rows[0] else None
                 key = (number, "") if number else (token.place, k)
-                label = labels[0] if labels else layer.rpartition(".")[2]
-                found.setdefault(key, [label, []])[1].append(token)
+                label = layer.rpartition(".")[2] if value is None else value
+                known, parts = found.setdefault(key, [label, []])
+                if known != label:
+                    problem = f"the annotation [{number}] is {label!r} here, and {known!r} before"
+                    raise source.fault(token.place, problem)
+                parts.append(token)
         if all(key[1] == "" for key in found):  # numbered, as we write them
             found = dict(sorted(found.items(), key=lambda item: int(item[0][0])))
         for label, parts in found.values():
-            start, end = min(t.start for t in parts), max(t.end for t in parts)
-            yield Span(((start, end),), label, " ".join(t.text for t in parts))
+            yield Span(((min(t.start for t in parts), max(t.end for t in parts)),), label)
 
 
 def _values(cell: str) -> list[tuple[str | None, str]]:

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -23,34 +23,34 @@ from skdice._compat import (
     Interval,
     RealNotInt,
     StrOptions,
-    check_method_params,
     routing_enabled,
 )
 from skdice.estimators import hub
+from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
 from skdice.estimators.scores import outputs_of
 from skdice.metrics.calibration import calibrate, log
-from skdice.metrics.decisions.bounds import is_bound
-from skdice.metrics.decisions.scoring import LOG_LOSS
+from skdice.metrics.decisions.bounds import Bound
+from skdice.metrics.decisions.objectives import Cost
+from skdice.metrics.decisions.scoring import LOG_LOSS, in_full
 from skdice.metrics.decisions.tuning import Rows, tune
 from skdice.text.inputs import check_groups, row_keys, take
 
 
-def stack_rounds(
-    classes: np.ndarray, rounds: Iterable[tuple[Any, np.ndarray, Iterable[Any]]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Log-probabilities of all held-out rows in one table, and the indices of their classes.
+class HeldOut(NamedTuple):
+    """Rows that a model did not see, with its probabilities.
 
-    A round is a fitted model, its probabilities and the true classes. The model may lack some of
-    `classes`; the index of a true class that is not among them is -1.
+    Attributes
+    ----------
+    X, y : rows and their truth
+    classes : ndarray
+        The labels of the columns of `table`: perhaps not all, if the rows to train on lack some.
+    table : ndarray of shape (n, n_classes), or one of object, with such a table for each sentence
     """
-    index = {label: i for i, label in enumerate(classes.tolist())}
-    tables, truth = [], []
-    for model, probabilities, answers in rounds:
-        table = np.zeros((len(probabilities), len(index)))
-        table[:, [index[label] for label in outputs_of(model).tolist()]] = probabilities
-        tables.append(log(table))
-        truth += [index.get(label, -1) for label in answers]
-    return np.concatenate(tables), np.array(truth)
+
+    X: Any
+    y: Any
+    classes: np.ndarray
+    table: Any
 
 
 def _first_of_equals(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -143,7 +143,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         """Train and held-out indices; for a bound equal rows are on one side."""
         if groups is not None:
             check_groups(groups, len(y))
-        keys = row_keys(X) if is_bound(self.scoring) else range(len(y))
+        keys = row_keys(X) if isinstance(self.scoring, Bound) else range(len(y))
         first, same = _first_of_equals(keys)
         if groups is not None or hasattr(self.cv, "split") or len(first) == len(y):
             return list(self._splits(X, y, groups))
@@ -160,7 +160,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
 
         All rows are to tune on, or those that `splits` hold out; `n_true` counts the positives.
         """
-        if not (is_bound(self.scoring) and self.scoring.strict):
+        if not (isinstance(self.scoring, Bound) and self.scoring.strict):
             return
         if splits is not None:
             held = np.unique(np.concatenate([held for _, held in splits]))
@@ -276,8 +276,9 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             )
         tuned = inner._draft()
         tuned.module_ = copy.deepcopy(inner.module_)
-        if hasattr(self, "span_scales_"):
-            tuned.span_scales_ = self.span_scales_
+        for name in ("span_scales_", "tuned_for_"):
+            if hasattr(self, name):
+                setattr(tuned, name, getattr(self, name))
         with torch.no_grad():
             layer = tuned.module_.output_layer
             layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
@@ -288,14 +289,17 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         return tuned
 
     def _tune(
-        self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray, rounds: Any
+        self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray, parts: Any
     ) -> None:
         """Set the biases and the temperature; `logits` and `truth` are those of `rows`.
 
-        A row of X and y that the `rounds` hold several times is one piece of evidence for a bound.
+        A row of X and y that the `parts` hold several times is one piece of evidence for a bound.
         """
         self.bias_draws_ = np.zeros((0, len(self.classes_)))
-        self.bound_ = None
+        self.bound_, self.tuned_for_ = None, {"objective": in_full(self.scoring, objective)}
+        if isinstance(objective, Cost):
+            table = self._in_class_order(np.array(objective.matrix))
+            self.tuned_for_["cost"] = table.tolist()
         if np.isnan(logits).any():
             row = int(np.isnan(logits).any(axis=1).argmax())
             what = f"{type(self.estimator_).__name__} gives NaN as a probability"
@@ -304,8 +308,8 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             if objective == LOG_LOSS:
                 self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
                 return
-            if is_bound(objective):
-                held = [zip(row_keys(X), row_keys(y), strict=True) for _, X, y in rounds]
+            if isinstance(objective, Bound):
+                held = [zip(row_keys(part.X), row_keys(part.y), strict=True) for part in parts]
                 rows = rows.take(_first_of_equals(chain.from_iterable(held))[0])
             tuning = tune(
                 rows,
@@ -326,7 +330,11 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         """A bias for each class."""
         return bias
 
-    def _fit_rounds(
+    def _in_class_order(self, table: np.ndarray) -> np.ndarray:
+        """Costs in the order in which they are told."""
+        return table
+
+    def _fit_and_hold_out(
         self,
         X: Any,
         y: Any,
@@ -334,21 +342,32 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         y_val: Any,
         params: dict[str, Any],
         splits: Iterable[tuple[np.ndarray, np.ndarray]],
-    ) -> list[tuple[Any, Any, Any]]:
-        """Fit `estimator_`; give models, each with rows it has not seen and their truth."""
+    ) -> list[HeldOut]:
+        """Fit `estimator_`; give rows that it, or the model of their fold, has not seen."""
         if X_val is not None:
             if has_fit_parameter(self.estimator, "X_val"):
                 params = {**params, "X_val": X_val, "y_val": y_val}
             self.estimator_ = clone(self.estimator).fit(X, y, **params)
-            return [(self.estimator_, X_val, y_val)]
+            return [HeldOut(X_val, y_val, *probabilities_of(self.estimator_, X_val))]
         if self.cv == "prefit":
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            return [(self.estimator_, X, y)]
-        rounds = []
+            return [HeldOut(X, y, *probabilities_of(self.estimator_, X))]
+        found = []
         for train, held in splits:
-            chosen = check_method_params(X, params, train)
-            model = clone(self.estimator).fit(take(X, train), take(y, train), **chosen)
-            rounds.append((model, take(X, held), take(y, held)))
+            model, rows = fitted_on(self.estimator, X, y, train, params), take(X, held)
+            found.append(HeldOut(rows, take(y, held), *probabilities_of(model, rows)))
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        return rounds
+        return found
+
+    def _stacked(self, parts: list[HeldOut]) -> np.ndarray:
+        """Log-probabilities of all held-out rows, a column for each of `classes_`."""
+        tables = aligned([p.table for p in parts], [p.classes for p in parts], self.classes_)
+        if tables[0].dtype == object:
+            tables = [np.concatenate(list(sentences)) for sentences in tables]
+        return log(np.concatenate(tables))
+
+    def _indices(self, truth: Iterable[Any]) -> np.ndarray:
+        """Indices of the true classes; -1 of those that are not among `classes_`."""
+        index = {label: i for i, label in enumerate(self.classes_.tolist())}
+        return np.array([index.get(label, -1) for label in truth])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,17 +23,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_rows, check_validation, draw_seed
+from skdice.engine.fit_plan import check_known, check_validation, draw_seed
+from skdice.estimators.before_folds import check_rows
+from skdice.estimators.held_out import probabilities_of
 from skdice.estimators.scores import ClassScores
-from skdice.estimators.tuned.base import BiasTuned, stack_rounds
-from skdice.metrics import positive_class
+from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
 
@@ -53,13 +54,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         - ``"auto"``: the F1 of the positive class of two, macro F1 for more classes, micro F1 for
           several labels.
         - ``"f1"`` (with several labels, each label's own), ``"f1_micro"``, ``"f1_macro"``,
-          ``"accuracy"``, ``"balanced_accuracy"``, or another scorer of scikit-learn that judges
-          labels.
-        - ``Fbeta(2)``, ``Cost([[0, 1], [20, 0]])``, and, for two classes or several labels, the
-          bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all
-          of `skdice.metrics`.
+          ``"accuracy"``, ``"balanced_accuracy"``.
+        - ``Fbeta(2)``, ``Cost({("spam", "ham"): 20, ("ham", "spam"): 1})``, and, for two classes or
+          several labels, the bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and
+          ``AlertBudget(50)``, all of `skdice.metrics`.
         - ``"neg_log_loss"``: biases and a temperature that make the probabilities calibrated.
-        - A function of true and predicted labels, higher being better.
+        - A function of true and predicted labels, higher being better, such as a metric of
+          scikit-learn.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
@@ -86,6 +87,10 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         Of two classes, the probability of `estimator_` above which a row is positive.
     thresholds_ : dict of float
         The same by name, of each of several labels or of the positive class.
+    tuned_for_ : dict
+        What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
+        ``"cost"`` of each truth (rows) and prediction in the order of `classes_`, or, with several
+        labels, of absent and present.
     bound_ : Promise or None
         Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
         rows will hold.
@@ -194,7 +199,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
         check_rows(self.estimator, X)
         X, y = indexable(X, _rows_of(labels, classes) if several else y)
-        self._check_classes(classes, several)
+        kind, positive = "labels" if several else "two" if len(classes) == 2 else "classes", None
+        if kind == "two" and self.cv == "prefit" and X_val is None:
+            positive = positive_of(self.estimator, labels, self.pos_label)
+        elif kind == "two":
+            positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
+        resolve_scoring(self.scoring, kind, classes, positive)
+        n_positives = partial(_n_positives, classes, positive)
         splits: Any = ()
         if X_val is not None:
             if several:
@@ -205,12 +216,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             check_consistent_length(X_val, y_val)
             if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
-            self._check_evidence(X_val, y_val, partial(self._n_positives, labels, classes, several))
+            self._check_evidence(X_val, y_val, n_positives)
         elif self.cv != "prefit":
             splits = self._folds(X, labels, groups)
-            n_positives = partial(self._n_positives, labels, classes, several)
             self._check_evidence(X, y, n_positives, splits)
-        rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
+        parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
         self.multilabel_ = several
         if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
             self.estimator_.classes_ = classes  # it was fitted on rows without names
@@ -220,8 +230,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 setattr(self, name, getattr(self.estimator_, name))
         if self._kind == "two":
             self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
-        held = self._held_out(rounds)
-        self._tune(*held, rounds)
+        held = self._held_out(parts)
+        self._tune(*held, parts)
         self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
 
@@ -285,18 +295,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             return "labels"
         return "two" if len(self.classes_) == 2 else "classes"
 
-    def _check_classes(self, classes: np.ndarray, several: bool) -> None:
-        """Refuse an objective and a positive class that these classes cannot have."""
-        kind = "labels" if several else "two" if len(classes) == 2 else "classes"
-        positive = positive_class(classes, np.zeros(2), self.pos_label) if kind == "two" else None
-        resolve_scoring(self.scoring, kind, classes, positive)
-
-    def _n_positives(self, labels: Any, classes: np.ndarray, several: bool, y: Any) -> int:
-        """Positives of `y`, before a model is fitted to `labels`."""
-        if several:
-            return int(known_labels(y, classes, True).sum())
-        positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
-        return int(np.sum(np.asarray(y) == classes[positive]))
+    def _in_class_order(self, table: np.ndarray) -> np.ndarray:
+        """Costs in the order of the classes; of two, an objective has the negative one first."""
+        return table[::-1, ::-1] if self._kind == "two" and self.positive_ == 0 else table
 
     def _splits(self, X: Any, labels: np.ndarray, groups: Any) -> Any:
         """Train and held-out indices."""
@@ -323,44 +324,45 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any]:
-        """Rows as those that the decision was tuned on, and the objective."""
+    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+        """Return what `_held_out` gives, of rows that may be others than those to tune on."""
         labels = known_labels(y, self.classes_, self.multilabel_)
-        rows, objective = self._held_out([(self.estimator_, X, labels)])[:2]
-        check_lengths(X=range(rows.n_rows), y=labels)
-        return rows, objective
+        part = HeldOut(X, labels, *probabilities_of(self.estimator_, X))
+        check_lengths(X=range(len(part.table)), y=labels)
+        return self._held_out([part])
 
-    def _held_out(self, rounds: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _held_out(self, parts: list[HeldOut]) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
         """Held-out rows, the objective, and the rows' logits and truth."""
-        positive = self.positive_ if self._kind == "two" else None
-        objective = resolve_scoring(self.scoring, self._kind, self.classes_, positive)
-        if self.multilabel_:
-            answers = np.concatenate([known_labels(y, self.classes_, True) for _, _, y in rounds])
-            odds = np.concatenate([log_odds(m.predict_proba(rows)) for m, rows, _ in rounds])
-            labels = self.classes_.tolist()
-            return (
-                BinaryRows(odds, answers == 1, answers, None, labels),
-                objective,
-                odds,
-                answers == 1,
-            )
-        answers = np.concatenate([as_labels(truth) for _, _, truth in rounds])
-        held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
-        log_p, truth = stack_rounds(self.classes_, held)
+        kind, positive = self._kind, self.positive_ if self._kind == "two" else None
+        objective = resolve_scoring(self.scoring, kind, self.classes_, positive)
+        rows: Rows
+        if kind == "labels":
+            answers = np.concatenate([known_labels(part.y, self.classes_, True) for part in parts])
+            logits = np.concatenate([log_odds(part.table) for part in parts])
+            truth, labels = answers == 1, self.classes_.tolist()
+            rows = BinaryRows(logits, truth, answers, None, labels)
+            return rows, objective, logits, truth
+        answers = np.concatenate([as_labels(part.y) for part in parts])
+        truth = self._indices(chain.from_iterable(column_or_1d(part.y) for part in parts))
+        logits = self._stacked(parts)
         if positive is None:
-            return ClassRows(log_p, truth, answers, self.classes_), objective, log_p, truth
-        margins = log_p[:, [positive]] - log_p[:, [1 - positive]]
-        names = self.classes_[[1 - positive, positive]]
-        return (
-            BinaryRows(margins, truth[:, None] == positive, answers, names),
-            objective,
-            log_p,
-            truth,
-        )
+            rows = ClassRows(logits, truth, answers, self.classes_)
+        else:
+            margins = logits[:, [positive]] - logits[:, [1 - positive]]
+            names = self.classes_[[1 - positive, positive]]
+            rows = BinaryRows(margins, truth[:, None] == positive, answers, names)
+        return rows, objective, logits, truth
 
     def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class; of two, the positive one has it."""
         return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
+
+
+def _n_positives(classes: np.ndarray, positive: int | None, y: Any) -> int:
+    """Positives of `y`, before a model is fitted."""
+    if positive is None:
+        return int(known_labels(y, classes, True).sum())
+    return int(np.sum(np.asarray(y) == classes[positive]))
 
 
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:

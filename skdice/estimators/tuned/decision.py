@@ -39,7 +39,7 @@ class Decision:
     def of(cls, estimator: Any, X: Any, y: Any) -> Self:
         """Decision of an estimator; one that is not tuned has biases of 0 and ``"auto"``."""
         tuned = as_tuned(estimator)
-        return cls(tuned, tuned._kind, *tuned._judged(X, y))
+        return cls(tuned, tuned._kind, *tuned._judged(X, y)[:2])
 
     def in_rows(self, biases: np.ndarray) -> np.ndarray:
         """Biases of classes as the rows have them: of two classes the positive one's alone."""
@@ -92,20 +92,3 @@ def check_folds(tuned: Any, X: Any, targets: Any) -> None:
     except ValueError as error:
         message = f"{error}. Give X_val and y_val to tune on, or more rows"
         raise ValueError(message) from error
-
-
-def held_out_logits(estimator: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Logits and truth of the rows that a decision was tuned on; None without any."""
-    if not hasattr(estimator, "_held"):
-        return None
-    logits, truth = estimator._held
-    known = truth >= 0 if truth.ndim == 1 else slice(None)  # -1 is no class of the model's
-    return logits[known], truth[known]
-
-
-def training_frequencies(estimator: Any) -> np.ndarray | None:
-    """Frequencies of the classes in the rows that a text classifier has seen, or None."""
-    if not hasattr(estimator, "class_counts_"):
-        return None
-    frequencies: np.ndarray = estimator.class_counts_ / estimator.n_samples_seen_
-    return frequencies

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit, softmax
-from sklearn.utils.validation import check_consistent_length
 
 from skdice._checks import check_has, checked, naming, position, shown
 from skdice._warn import warn
-from skdice.estimators.checks import check_validation
+from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
-from skdice.estimators.tuned.decision import held_out_logits, training_frequencies
+from skdice.estimators.tuned.decision import as_tuned
 from skdice.exceptions import PriorShiftWarning
 from skdice.metrics.calibration import calibrate, log, log_odds
-from skdice.metrics.decisions.bounds import is_bound
+from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.frequencies import mixture_weights, shift_p_value
 from skdice.metrics.decisions.positive import positive_of
 from skdice.metrics.labels import known_labels
@@ -148,23 +147,22 @@ def adapt_prior(
         raise ValueError(
             f"n_bootstraps={n_bootstraps} must be 1 to {MOST_DRAWS:,}, and random_state 0 or more"
         )
-    if tuned and is_bound(model.scoring):
+    if tuned and isinstance(model.scoring, Bound):
         raise ValueError(
             f"model was tuned for {model.scoring!r}, a bound that was promised for the frequencies "
             "of its held-out rows only: tune it for an F1 or a cost, or give its estimator_"
         )
-    inner = model.estimator_ if tuned else model
-    several = bool(getattr(model, "multilabel_", False))
-    classes = np.asarray(model.classes_)
-    logits_of = log_odds if several else log
-    held = _held_out(model, inner, X_val, y_val, several)
+    around = as_tuned(model)
+    inner, classes, several = around.estimator_, around.classes_, around.multilabel_
+    held = _held_out(around, X_val, y_val)
     if held is not None:
         logits, truth = held
         counts = truth.sum(axis=0) if several else np.bincount(truth, minlength=len(classes))
         before = counts / len(truth)
         temperature, bias = calibrate(logits, truth, biases=True)
-    elif prior is not None and (trained_on := training_frequencies(inner)) is not None:
-        before, temperature, bias = trained_on, 1.0, np.zeros(len(classes))
+    elif prior is not None and hasattr(inner, "class_counts_"):
+        before = inner.class_counts_ / inner.n_samples_seen_
+        temperature, bias = 1.0, np.zeros(len(classes))
     else:
         raise ValueError(
             "X_val and y_val are missing: give labelled rows that the model was not trained on, or "
@@ -180,7 +178,7 @@ def adapt_prior(
         assert held is not None
         estimate = _Estimate(*held, before, several, np.random.default_rng(random_state))
         with naming({"X": "X_new"}):
-            rows = logits_of(inner.predict_proba(X_new))
+            rows = (log_odds if several else log)(inner.predict_proba(X_new))
         found = estimate.shift(classes, rows, temperature, bias, int(n_bootstraps))
         if found.p_value is not None and found.p_value <= DOUBTFUL:
             warn(
@@ -189,9 +187,14 @@ def adapt_prior(
                 "may be off, so check the decision on some labelled rows",
                 PriorShiftWarning,
             )
-    moved = copy.copy(model) if tuned else _wrapped(model, several, y_val)
+    moved = copy.copy(around)
     if not tuned:
         moved.bias_, moved.temperature_ = bias, temperature
+        if hasattr(model, "n_features_in_"):
+            moved.n_features_in_ = model.n_features_in_
+        if moved._kind == "two":
+            labels = classes if y_val is None else known_labels(y_val, classes, False)
+            moved.positive_ = positive_of(model, labels)
     odds = logit if several else np.log
     moved.bias_ = moved.bias_ + temperature * (odds(found.after) - odds(before))
     moved.bias_draws_ = np.zeros((0, len(classes)))  # were drawn for the frequencies before
@@ -200,32 +203,18 @@ def adapt_prior(
 
 
 def _held_out(
-    model: Any, inner: Any, X_val: Any, y_val: Any, several: bool
+    tuned: BiasTunedClassifier, X_val: Any, y_val: Any
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Logits and truth of held-out rows; None without any."""
-    if X_val is None:
-        return held_out_logits(model)
-    classes = np.asarray(model.classes_)
-    labels = known_labels(y_val, classes, several, "y_val")
-    check_consistent_length(X_val, labels)
-    with naming({"X": "X_val"}):
-        proba = inner.predict_proba(X_val)
-    if several:
-        return log_odds(proba), labels == 1
-    return log(proba), np.searchsorted(classes, labels)
-
-
-def _wrapped(model: Any, several: bool, y_val: Any) -> BiasTunedClassifier:
-    """A fitted `BiasTunedClassifier` around a classifier, without a tuned decision."""
-    moved = BiasTunedClassifier(model, cv="prefit")
-    moved.estimator_, moved.multilabel_ = model, several
-    moved.classes_ = np.asarray(model.classes_)
-    if hasattr(model, "n_features_in_"):
-        moved.n_features_in_ = model.n_features_in_
-    if len(moved.classes_) == 2 and not several:
-        labels = moved.classes_ if y_val is None else known_labels(y_val, moved.classes_, False)
-        moved.positive_ = positive_of(model, labels)
-    return moved
+    if X_val is not None:
+        with naming({"X": "X_val", "y": "y_val"}):
+            logits, truth = tuned._judged(X_val, y_val)[2:]
+    elif hasattr(tuned, "_held"):
+        logits, truth = tuned._held
+    else:
+        return None
+    known = truth >= 0 if truth.ndim == 1 else slice(None)  # -1 is no class of the model's
+    return logits[known], truth[known]
 
 
 def _known(

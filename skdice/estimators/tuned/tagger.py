@@ -14,9 +14,10 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators.checks import check_validation, draw_seed
-from skdice.estimators.scores import outputs_of
-from skdice.estimators.tuned.base import BiasTuned, stack_rounds
+from skdice.engine.fit_plan import check_validation, draw_seed
+from skdice.estimators.held_out import probabilities_of
+from skdice.estimators.scores import Scored, outputs_of
+from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.held_out_rows import SpanRows
 from skdice.metrics.decisions.scoring import resolve_scoring
@@ -26,7 +27,7 @@ from skdice.text.posterior import SpanScales, judged
 
 
 @dataclass(eq=False, repr=False)
-class BiasTunedTagger(BiasTuned):
+class BiasTunedTagger(Scored, BiasTuned):
     """A tagger whose decision is tuned for span F1, a cost or a bound on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
@@ -43,8 +44,8 @@ class BiasTunedTagger(BiasTuned):
           ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all of
           `skdice.metrics`. A bound is for all types together, or with ``each=True`` for each.
         - ``"neg_log_loss"``: biases and a temperature that make the tags' probabilities calibrated.
-        - A function of true and predicted lists of tags, higher being better, or a scorer such as
-          `span_f1_scorer`.
+        - A function of true and predicted lists of tags, higher being better, such as
+          `span_f1_score`.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
@@ -62,6 +63,9 @@ class BiasTunedTagger(BiasTuned):
     ----------
     estimator_ : fitted tagger
     bias_ : ndarray of shape (n_classes,)
+    tuned_for_ : dict
+        What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
+        ``"cost"`` of absent and present spans by truth (rows) and prediction.
     bound_ : Promise or None
         Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
         sentences will hold.
@@ -139,13 +143,11 @@ class BiasTunedTagger(BiasTuned):
         elif self.cv != "prefit":
             splits = self._folds(X, y, groups)
             self._check_evidence(X, y, _n_tagged, splits)
-        rounds = [
-            (tagger, rows, self.task.true_tags(tagger, rows, answers))
-            for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
-        ]
+        parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
         self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
-        spans, objective, log_p, known = self._held_out(rounds)
-        self._tune(spans, objective, log_p, known, rounds)
+        parts = [self._with_tags(part) for part in parts]
+        spans, objective, log_p, known = self._held_out(parts)
+        self._tune(spans, objective, log_p, known, parts)
         tags, ends = spans.tags, spans.ends
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
         self.__dict__.pop("span_scales_", None)
@@ -179,31 +181,6 @@ class BiasTunedTagger(BiasTuned):
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 
-    def score(self, X: Any, y: Any) -> float:
-        """Micro span F1; token micro F1 for plain tags."""
-        return self.evaluate(X, y)["f1"]
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        decider = self._decider()
-        rows, true = self.task.read(decider, X, y)
-        return self.task.rate(decider, true, self.predict(rows))
-
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        return self.task.measure(self)
-
     @property
     def task(self) -> Tagging:
         """The task of the tagger; those of others than skdice read tokens and give tags."""
@@ -211,6 +188,9 @@ class BiasTunedTagger(BiasTuned):
         return task if isinstance(task, Tagging) else Tagging()
 
     # ---- the steps
+
+    def _judge(self) -> Any:
+        return self._decider()
 
     def _decider(self) -> Any:
         """The fitted tagger, with the calibration of this decision, to decide on other tables."""
@@ -222,9 +202,10 @@ class BiasTunedTagger(BiasTuned):
         if isinstance(getattr(inner, "task", None), Tagging):
             decider = object.__new__(type(inner))
             vars(decider).update(vars(inner))
-        vars(decider).pop("span_scales_", None)
-        if hasattr(self, "span_scales_"):
-            decider.span_scales_ = self.span_scales_
+        for name in ("span_scales_", "tuned_for_"):
+            vars(decider).pop(name, None)
+            if hasattr(self, name):
+                setattr(decider, name, getattr(self, name))
         return decider
 
     def _decided(self, X: Any) -> tuple[Any, list[Any], list[np.ndarray]]:
@@ -232,21 +213,20 @@ class BiasTunedTagger(BiasTuned):
         decider, inputs = self._decider(), self.task.inputs(X)
         return decider, self.task.sources(decider, inputs), self._log_tables(inputs)
 
-    def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any]:
-        """Rows as those that the decision was tuned on, and the objective."""
+    def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
+        """Return what `_held_out` gives, of rows that may be others than those to tune on."""
         X, y = self.task.read(self.estimator_, X, y)
-        return self._held_out([(self.estimator_, X, self.task.true_tags(self.estimator_, X, y))])[
-            :2
-        ]
+        part = HeldOut(X, y, *probabilities_of(self.estimator_, X))
+        return self._held_out([self._with_tags(part)])
 
-    def _held_out(self, rounds: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
+    def _with_tags(self, part: HeldOut) -> HeldOut:
+        """The same, with the tags of words as truth."""
+        return part._replace(y=self.task.true_tags(self.estimator_, part.X, part.y))
+
+    def _held_out(self, parts: list[HeldOut]) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Held-out sentences, the objective, and the tokens' logits and truth."""
-        held = [
-            (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
-            for tagger, sentences, tags in rounds
-        ]
-        log_p, known = stack_rounds(self.classes_, held)
-        tags = [row for _, _, tagged in rounds for row in tagged]
+        tags, log_p = [row for part in parts for row in part.y], self._stacked(parts)
+        known = self._indices(chain.from_iterable(tags))
         spans = SpanRows(log_p, known, tags, list(self.classes_), self.scheme_)
         return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, known
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -73,7 +73,6 @@ class Bound(Objective):
     each: bool = field(default=False, kw_only=True)
     strict: bool = field(default=False, kw_only=True)
 
-    is_bound: ClassVar[bool] = True
     measure: ClassVar[str]  # is bounded
     maximised: ClassVar[str]
     loose_first: ClassVar[bool] = False
@@ -104,12 +103,16 @@ class Bound(Objective):
         """Name of what is maximised."""
         return self.maximised
 
-    def resolve(self, kind: str, n_classes: int) -> Objective:
+    def in_full(self) -> str:
+        """What is maximised within which bound."""
+        return f"the highest {self.maximised} at {self.in_words(self.share)}"
+
+    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Refuse classes without a background."""
         if kind == "classes":
             raise ValueError(
                 f"scoring={self!r} is for two classes, several labels and spans, and y has "
-                f"{n_classes} classes, of which one is always predicted: use 'f1_macro' or Cost"
+                f"{len(classes)} classes, of which one is always predicted: use 'f1_macro' or Cost"
             )
         return self
 
@@ -172,10 +175,11 @@ class Bound(Objective):
             values = p(successes, trials)
             return [values <= level for level in levels]
         n = int(trials[0])  # of equal trials, from a number on they are sure
-        return [
-            successes >= bisect_left(range(n + 1), True, key=lambda k, a=level: bool(p(k, n) <= a))
-            for level in levels
-        ]
+
+        def fewest(level: float) -> int:
+            return bisect_left(range(n + 1), True, key=lambda hits: bool(p(hits, n) <= level))
+
+        return [successes >= fewest(level) for level in levels]
 
     def fewest_trials(self, share: float, most: int) -> int:
         """Number of trials that is needed if all succeed; `most` + 1 if that is not enough."""
@@ -197,11 +201,6 @@ class Bound(Objective):
             return order, [0]
         last = len(trials) - 1
         return order, [last - i if self.loose_first else i for i in steps.starts]
-
-
-def is_bound(scoring: Any) -> TypeGuard[Bound]:
-    """Return True for an objective that promises a bound; names and functions are none."""
-    return getattr(scoring, "is_bound", False) is True
 
 
 @checked

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 
-from skdice._checks import as_numbers, check_choice, checked, shown
+from skdice._checks import as_numbers, check_choice, checked, position, shown
 from skdice.metrics.decisions.counts import Counts
 
 __all__ = ["Cost", "Fbeta"]
@@ -22,8 +23,6 @@ class Objective(ABC):
     that a search reaches, as in ``scoring__beta``.
     """
 
-    is_bound: ClassVar[bool] = False
-
     @abstractmethod
     def value(self, counts: Counts) -> np.ndarray:
         """Number for each decision in `counts`; higher is better."""
@@ -32,14 +31,20 @@ class Objective(ABC):
     def describe(self) -> str:
         """Name of what `value` gives, for an axis."""
 
-    def resolve(self, kind: str, n_classes: int) -> Objective:
+    def in_full(self) -> str:
+        """Words for what a decision was tuned for."""
+        return self.describe()
+
+    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Objective for decisions of one kind.
 
         Parameters
         ----------
         kind : {"two", "classes", "labels", "spans"}
             One of two classes, one of more, several labels, or spans.
-        n_classes : int
+        classes : sequence of labels
+        positive : int or None
+            Index of the positive one of two.
 
         Raises
         ------
@@ -71,11 +76,6 @@ class Objective(ABC):
 
     def __sklearn_clone__(self) -> Self:
         return copy(self)
-
-
-def is_objective(scoring: Any) -> TypeGuard[Objective]:
-    """Return True for an objective, and False for a name, a class or a function."""
-    return isinstance(scoring, Objective)
 
 
 @checked
@@ -120,10 +120,10 @@ class Fbeta(Objective):
         return mean
 
     def describe(self) -> str:
-        """F with beta."""
-        return f"F{self.beta:g}"
+        """F with beta and average."""
+        return f"F{self.beta:g}" + ("" if self.average == "auto" else f", {self.average}")
 
-    def resolve(self, kind: str, n_classes: int) -> Objective:
+    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Score with the average that ``"auto"`` stands for."""
         if self.average != "auto" or kind == "two":
             return self
@@ -146,34 +146,69 @@ class BalancedAccuracy(Objective):
 
 
 @checked
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cost(Objective):
     """The cost of decisions, to be as low as possible.
 
     Parameters
     ----------
-    matrix : array of shape (2, 2) or (n_classes, n_classes)
-        Rows are the truth and columns the prediction. Two rows are negative and positive, whatever
-        the classes' names, so ``[[0, 1], [20, 0]]`` makes a missed positive as bad as 20 false
-        alarms; with several labels each label has that cost, with spans each span, where
-        ``matrix[0][0]`` must be 0. More rows are in the order of ``classes_``.
+    matrix : dict, or array of shape (2, 2) or (n_classes, n_classes)
+        A dict gives the cost of each mistake by truth and prediction: ``{("bad", "good"): 10,
+        ("good", "bad"): 1}`` makes a bad one that is taken for good ten times as bad as the
+        opposite. Right decisions cost 0 unless they are named.
+
+        Rows of an array are the truth and columns the prediction, in the order of ``classes_``.
+        With several labels and with spans they are absent and present: ``[[0, 1], [20, 0]]`` makes
+        a missed label or span as bad as 20 false ones. With spans ``matrix[0][0]`` must be 0.
+
+    Raises
+    ------
+    ValueError
+        By `fit`, if a dict lacks a mistake or names no class, or if an array is given and the
+        positive class is the first of two: ``[[0, 1], [20, 0]]`` would be read the other way round
+        by those who think of negative and positive.
 
     Examples
     --------
     >>> from skdice.metrics import Cost
-    >>> Cost([[0, 1], [20, 0]]).matrix
-    ((0.0, 1.0), (20.0, 0.0))
+    >>> Cost({("bad", "good"): 10, ("good", "bad"): 1})
+    Cost(bad taken for good: 10, good taken for bad: 1)
     """
 
     matrix: Any
 
     def __post_init__(self) -> None:
-        table = as_numbers("matrix", self.matrix, 2)
-        if table.shape[0] != table.shape[1] or len(table) < 2:
-            raise ValueError(
-                f"matrix has shape {table.shape}: give a row and a column for each class"
-            )
-        object.__setattr__(self, "matrix", tuple(map(tuple, table.tolist())))
+        given: Any
+        if isinstance(self.matrix, Mapping):
+            pairs = list(self.matrix)
+            if wrong := [p for p in pairs if not (isinstance(p, tuple) and len(p) == 2)]:
+                raise ValueError(
+                    f"matrix has the key {shown(wrong[0])}: give (truth, prediction), as in "
+                    "{('bad', 'good'): 10, ('good', 'bad'): 1}"
+                )
+            costs = as_numbers("matrix", list(self.matrix.values()))
+            given = dict(zip(pairs, costs.tolist(), strict=True))
+        else:
+            table = as_numbers("matrix", self.matrix, 2)
+            if table.shape[0] != table.shape[1] or len(table) < 2:
+                raise ValueError(
+                    f"matrix has shape {table.shape}: give a row and a column for each class"
+                )
+            given = tuple(map(tuple, table.tolist()))
+        object.__setattr__(self, "matrix", given)
+
+    def __repr__(self) -> str:
+        if isinstance(self.matrix, dict):
+            return f"Cost({self._by_name(self.matrix)})"
+        rows = (", ".join(f"{cost:g}" for cost in row) for row in self.matrix)
+        return f"Cost([{', '.join(f'[{row}]' for row in rows)}])"
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    @staticmethod
+    def _by_name(costs: Mapping[Any, float]) -> str:
+        return ", ".join(f"{true} taken for {found}: {c:g}" for (true, found), c in costs.items())
 
     def value(self, counts: Counts) -> np.ndarray:
         """Mean cost of a row, negative."""
@@ -184,14 +219,53 @@ class Cost(Objective):
         """Sign and name of the cost."""
         return "minus the mean cost"
 
-    def resolve(self, kind: str, n_classes: int) -> Objective:
-        """Refuse a matrix of another size than the decisions have."""
-        size = n_classes if kind == "classes" else 2
+    def in_full(self) -> str:
+        """What each mistake costs."""
+        if isinstance(self.matrix, dict):
+            return f"the lowest cost ({self._by_name(self.matrix)})"
+        return f"the lowest cost ({self!r})"
+
+    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
+        """Cost as an array: of two classes the negative one first, of more as in `classes`."""
+        names = np.asarray(classes).tolist()
+        if isinstance(self.matrix, dict):
+            table = self._table(kind, names)
+            turn = -1 if kind == "two" and positive == 0 else 1
+            return replace(self, matrix=table[::turn, ::turn])
+        size = len(names) if kind == "classes" else 2
         if len(self.matrix) != size:
             raise ValueError(f"scoring={self!r} must have {size} rows, and has another number")
+        if kind == "two" and positive == 0:
+            (_, alarm), (missed, _) = self.matrix
+            one, other = names
+            raise ValueError(
+                f"scoring={self!r} can be read in two ways, as the positive class {one!r} is the "
+                f"first of {names}: name the classes, as in Cost({{({one!r}, {other!r}): "
+                f"{missed:g}, ({other!r}, {one!r}): {alarm:g}}}) where it is a missed {one!r} that "
+                f"costs {missed:g}"
+            )
         if kind == "spans" and self.matrix[0][0] != 0:
             raise ValueError(f"scoring={self!r}: matrix[0][0] must be 0, as no span is no row")
         return self
+
+    def _table(self, kind: str, names: list[Any]) -> np.ndarray:
+        """Costs by name as an array in the order of `names`."""
+        if kind not in ("two", "classes"):
+            raise ValueError(
+                f"scoring={self!r} names classes, and each {kind[:-1]} is there or not: give "
+                "Cost([[0, 1], [20, 0]]), where a missed one costs 20 and a false one 1"
+            )
+        table = np.where(np.eye(len(names), dtype=bool), 0.0, np.nan)
+        for pair, cost in self.matrix.items():
+            at = (position("matrix has the key", name, names, "classes") for name in pair)
+            table[tuple(at)] = cost
+        if (missing := np.argwhere(np.isnan(table))).size:
+            true, found = (names[i] for i in missing[0])
+            raise ValueError(
+                f"scoring={self!r} does not say what {true!r} taken for {found!r} costs: add "
+                f"({true!r}, {found!r})"
+            )
+        return table
 
     @property
     def alarms_never_gain(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdice._warn import warn
 from skdice.exceptions import UnkeptBoundWarning
-from skdice.metrics.decisions.bounds import Bound, Promise, is_bound
+from skdice.metrics.decisions.bounds import Bound, Promise
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.objectives import Objective
 
@@ -95,7 +95,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     L. Breiman, "Bagging Predictors", Machine Learning 1996. The rule was chosen by its regret:
     ``examples/paper/decision_rules.py``.
     """
-    if is_bound(objective):
+    if isinstance(objective, Bound):
         bias, promise = _bounded(rows, objective)
         return Tuning(bias, promise=promise)
     if n_draws == 0:

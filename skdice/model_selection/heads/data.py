@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from skdice.engine.arrays import blocks
+from skdice.engine.recipe import epochs_for
 from skdice.estimators.classifier import DiceClassifier
-from skdice.estimators.schedule import epochs_for
 from skdice.metrics.labels import as_labels
 from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.heads.predictions import ClassHead, TagHead

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from skdice.engine.fit_plan import needs_windows
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.estimators.planning import needs_windows
 from skdice.losses import Loss
 from skdice.metrics.labels import read_labels
 from skdice.model_selection.full_fits import FullFits

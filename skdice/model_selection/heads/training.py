@@ -15,12 +15,14 @@ from sklearn.utils import check_X_y
 from torch import Tensor, nn
 from torch.func import vmap
 
-from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
-from skdice.estimators.checks import check_estimator, draw_seed
-from skdice.estimators.classifier import DiceClassifier, Head, NumericDataset, NumericNet
+from skdice.engine.fit_plan import draw_seed
+from skdice.engine.layouts.layout import Padding
+from skdice.estimators.before_folds import check_estimator
+from skdice.estimators.classifier import DiceClassifier, NumericNet
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
+from skdice.tasks._numbers import Head, NumericDataset
 
 OF_NET = ("schedule", "warmup", "batch_size", "max_epochs", "device")
 WEIGHTS = ("weight", "bias")
@@ -108,7 +110,7 @@ def _train(
     body = _Layers(start, list(sizes.values()))
     how = {name: getattr(first, name) for name in OF_NET}
     net = NumericNet(
-        Head(body, of_user=False), criterion=criterion, padder=Padder(0), precision="fp32",
+        Head(body, of_user=False), criterion=criterion, padding=Padding(0), precision="fp32",
         max_grad_norm=None, optimizer__param_groups=groups, shuffle_seed=seed, train_split=None,
         verbose=0, **how,
     )  # fmt: skip

@@ -56,7 +56,12 @@ def test_webannos_layers_stacks_and_escapes(tmp_path):
         (webanno("1-1\t0-1\tA\t_\t_\n"), r"line 5: a token without a line '#Text='"),
         (webanno("#Text=A\nA B C\n"), r"line 6: 'A B C' is no token"),
         (webanno("#Text=A\n1-1\t99999999-99999999\tA\t_\t_\n"), "characters behind the text"),
-        (webanno("#Text=a b\n1-1\t0-1\ta\t_\tX\n\n#Text=c\n2-1\t1-2\tc\t_\t_\n"), "begins before"),
+        (
+            webanno(
+                "#Text=a b\n1-1\t0-1\ta\t_\tX\n1-2\t2-3\tb\t_\t_\n\n#Text=c\n2-1\t1-2\tc\t_\t_\n"
+            ),
+            "begins before",
+        ),
     ],
 )
 def test_webanno_that_cannot_be_right(tmp_path, text, problem):

@@ -428,3 +428,12 @@ def test_xml_says_what_it_cannot_hold(tmp_path):
         write_annotations(tmp_path / "a.xml", ["a\x00b"], [[]], "bioc")
     with pytest.raises(ValueError, match="holds one text, and there are 2"):
         write_annotations(tmp_path / "a.tsv", ["a", "b"], [[], []], "webanno")
+
+
+@pytest.mark.parametrize("form", ["doccano", "prodigy", "jsonl", "label-studio", "spacy"])
+def test_a_file_named_json_holds_one_value(tmp_path, form):
+    texts, entities = ["Ann sings.", "it rains"], [[(0, 3, "PER")], []]
+    path = write_annotations(tmp_path / "a.json", texts, entities, form)
+    assert len(json.loads(path.read_text())) == 2
+    found = read_annotations(path, form)
+    assert (found.texts, found.entities) == (texts, entities)

@@ -10,7 +10,7 @@ import datasets as hf
 import pytest
 
 import skdice
-from skdice._modules import TOOLS
+from skdice._names import TOOLS
 from skdice.datasets import read_annotations, read_dataset, write_annotations
 from skdice.datasets.annotations._documents import names_of
 from skdice.datasets.annotations._format import Row
@@ -638,9 +638,6 @@ def test_lines_of_texts_and_entities(tmp_path, entity):
 @pytest.mark.parametrize(
     "record",
     [
-        {"text": "Ann", "label": "spam"},
-        {"text": "Ann", "label": ["a", "b"]},
-        {"text": "Ann", "label": ["cat", "dog", "cow"]},
         {"question": "Who?", "context": "Ann", "answers": []},
         ["Ann", "spam"],
         3,
@@ -651,6 +648,14 @@ def test_what_is_no_annotation(tmp_path, record):
         ValueError, match=r"of no format that is known: it has .*format of read_annotations"
     ):
         read_annotations(put(tmp_path, "a.jsonl", record, record))
+
+
+@pytest.mark.parametrize("label", ["spam", ["a", "b"], ["cat", "dog", "cow"]])
+def test_labels_are_no_entities(tmp_path, label):
+    path = put(tmp_path, "a.jsonl", {"text": "Ann", "label": label})
+    with pytest.raises(ValueError, match=r"labels of whole texts .*task='classification'"):
+        read_annotations(path)
+    assert read_dataset(path, task="classification").y == [label]
 
 
 def test_files_that_are_none(tmp_path):
@@ -679,8 +684,8 @@ def test_texts_in_which_nobody_marked_anything(tmp_path):
     for record in ({"text": "Ann", "label": []}, {"text": "Ann", "entities": None}):
         assert read_annotations(put(tmp_path, "a.jsonl", record, record)).entities == [[], []]
     path = put(tmp_path, "b.jsonl", {"text": "Ann", "label": []}, {"text": "Ann", "label": ["a"]})
-    with pytest.raises(ValueError, match=r"of no format"):
-        read_annotations(path)  # labels of texts
+    with pytest.raises(ValueError, match=r"labels of whole texts"):
+        read_annotations(path)
 
 
 def test_a_format_that_would_lose_the_entities(tmp_path):
@@ -705,7 +710,7 @@ def test_pictures_are_no_texts(tmp_path):
     with pytest.raises(ValueError, match=r"a region of 'rectanglelabels' is no stretch of a text"):
         read_annotations(put(tmp_path, "a.json", boxes, lines=False))
     dialogue = {"data": {"dialogue": [{"text": "Ann"}]}, "annotations": [{"result": []}]}
-    with pytest.raises(ValueError, match=r"no text under 'text', but \['dialogue'\]"):
+    with pytest.raises(ValueError, match=r"'dialogue' is a dialogue, which is not read"):
         read_annotations(put(tmp_path, "a.json", dialogue, lines=False))
 
 

@@ -1,0 +1,38 @@
+"""The tasks and the formats of annotation tools: a line for each, with its module and its class.
+
+None is imported here, so that the command line can list them before torch is loaded.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# What a file may hold, as in ``--task``.
+TASKS = {
+    "classification": "classification.Classification",
+    "entities": "entities.Entities",
+    "mrc-ner": "mrc_ner.MRC",
+    "multi-span-qa": "multi_span_qa.MultiSpanReading",
+    "qa": "qa.Reading",
+    "tagging": "tagging.Tagging",
+}
+FORMATS = {
+    "bioc": "bioc.BioC",
+    "brat": "brat.Brat",
+    "conll": "conll.Conll",
+    "doccano": "doccano.Doccano",
+    "jsonl": "jsonl.JsonLines",
+    "label-studio": "label_studio.LabelStudio",
+    "prodigy": "prodigy.Prodigy",
+    "pubtator": "pubtator.PubTator",
+    "spacy": "spacy.Spacy",
+    "webanno": "webanno.WebAnno",
+}
+TASK_NAMES, TOOLS = tuple(TASKS), tuple(FORMATS)
+
+
+def made(folder: str, place: str) -> Any:
+    """An object of a class of this table, which stands in a package of skdice."""
+    module, _, name = place.partition(".")
+    return getattr(import_module(f"skdice.{folder}.{module}"), name)()

@@ -1,0 +1,430 @@
+"""From X and y to a `FitPlan`: rows that are read, labels that are learned, a module, a loss."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from torch import nn
+
+from skdice import backbones
+from skdice._checks import naming
+from skdice._warn import warn
+from skdice.engine import ranks
+from skdice.engine.recipe import epochs_for
+from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
+from skdice.losses import Loss, resolve_loss
+from skdice.metrics.labels import Labels
+from skdice.resampling.drawing import check_sampler, draw_rows
+from skdice.text.inputs import row_keys, take
+from skdice.text.long_texts import Cuts
+
+MANY = 1000  # texts; fewer are tokenised at once
+# A new model; a trained one with a new optimiser (`warm_start`); a trained one as it stands
+# (`partial_fit`).
+Mode = Literal["fresh", "warm", "partial"]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Checked inputs with their targets and weights."""
+
+    inputs: Any  # a list of texts, pairs, sentences or questions; or rows of numbers
+    targets: Any  # a list or array
+    weights: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs) if isinstance(self.inputs, list) else self.inputs.shape[0]
+
+    def take(self, rows: np.ndarray) -> Examples:
+        """Some of the examples, by position."""
+        weights = None if self.weights is None else self.weights[rows]
+        targets = self.targets
+        targets = targets.take(rows) if isinstance(targets, Labels) else take(targets, rows)
+        return Examples(take(self.inputs, rows), targets, weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitPlan:
+    """A fit that is ready to run; nothing has been trained yet."""
+
+    dataset: Any  # an EncodedDataset or the like, which gives the batches
+    criterion: nn.Module  # the loss, prepared with the counts of the training data
+    seed: int
+    mode: Mode = "fresh"
+    # None means `max_epochs` with the schedule; `partial_fit` gives a number, at a constant rate.
+    epochs: int | None = None
+    # The rows that a sampler drew for each epoch.
+    rows: Sequence[np.ndarray] | None = None
+    # Answers or entities, where the loss has no counts of classes.
+    n_positives: int | None = None
+    # Training examples of each class that the head does not have yet, for one of all the others.
+    new_odds: Sequence[float] = ()
+    # The validation set (Examples), scored after each epoch.
+    validation: Any = None
+    # The estimator's attributes once the plan runs, including the untrained module.
+    fitted: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def of_an_epoch(self) -> np.ndarray:
+        """The rows of the first epoch."""
+        return np.arange(len(self.dataset)) if self.rows is None else self.rows[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """The rows of a fit before they are encoded."""
+
+    data: Examples
+    held: Examples | None
+    seed: int
+    draws: list[np.ndarray] | None
+
+
+def plan_fit(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    X_val: Any = None,
+    y_val: Any = None,
+    *,
+    mode: Mode = "fresh",
+    classes: Any = None,
+    epochs: int | None = None,
+) -> FitPlan:
+    """Plan a fit of an estimator, on a copy of it, so that a refused fit changes nothing.
+
+    Parameters
+    ----------
+    model : NetEstimator
+    X, y, sample_weight, X_val, y_val
+        As in the estimator's ``fit``.
+    mode : {"fresh", "warm", "partial"}
+    classes : list or None
+        The labels that `partial_fit` names.
+    epochs : int or None
+        Of `partial_fit`, which trains at a constant rate on all rows, without a sampler.
+
+    Returns
+    -------
+    FitPlan
+        Nothing is trained yet.
+    """
+    model, task = model._draft(), model.task
+    rows = _read(model, X, y, sample_weight, X_val, y_val, mode, classes, epochs)
+    data, held = rows.data, rows.held
+    if mode == "fresh":
+        task.build(model, rows.seed, data.inputs)
+        for name in ("net_", "history_", "n_iter_"):
+            model.__dict__.pop(name, None)
+    cuts = Cuts()
+    dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
+    if held is not None:
+        task.count_cuts(model, held.inputs, cuts)
+    if cuts.n_cut:
+        model._tell(cuts)
+    drawn = None if rows.draws is None else [dataset.places_of(draw) for draw in rows.draws]
+    return FitPlan(
+        dataset=dataset,
+        criterion=task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode),
+        seed=rows.seed,
+        mode=mode,
+        epochs=epochs,
+        rows=drawn,
+        n_positives=task.n_positives(data),
+        new_odds=_odds_of_new(model) if mode != "fresh" else (),
+        validation=held,
+        fitted=model.__dict__,
+    )
+
+
+def _read(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    X_val: Any = None,
+    y_val: Any = None,
+    mode: Mode = "fresh",
+    classes: Any = None,
+    epochs: int | None = None,
+) -> _Rows:
+    """Check parameters and data, learn the labels, and choose the rows to train on."""
+    task = model.task
+    model._check_params(mode)
+    check_validation(X_val, y_val)
+    # All else is said by the net.
+    if hasattr(model, "backbone") and model.verbose and len(X) >= MANY and ranks.rank() == 0:
+        print(f"tokenising {len(X):,} texts", flush=True)
+    # The words of texts are those of the new backbone.
+    for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
+        model.__dict__.pop(name, None)
+    data, held = task.examples(model, X, y, sample_weight), None
+    if X_val is not None:
+        with naming({"X": "X_val", "y": "y_val"}):
+            # Another copy, as `model` must learn from the training data only.
+            held = task.examples(model._draft(), X_val, y_val)
+    data, lost = _without_weightless(task, data)
+    try:
+        data, held = task.learn(model, data, held, mode, classes)
+    except ValueError as error:
+        if not lost:
+            raise
+        raise ValueError(f"{error}; {_weightless(lost)}") from error
+    if lost:
+        warn(f"{_weightless(lost)}: the model does not learn them", MissingLabelWarning)
+    seed, draws = draw_seed(model.random_state), None
+    if epochs is None:
+        data, held = hold_out(model, data, held, seed)
+        draws = _draw_epochs(model, task.sampled(model, data), seed, mode)
+    task.prepare_training(model, data, held, mode)
+    for name in ("span_scales_", "tuned_for_"):  # they are of other weights
+        model.__dict__.pop(name, None)
+    return _Rows(data=data, held=held, seed=seed, draws=draws)
+
+
+def encode(
+    model: Any,
+    inputs: Any,
+    targets: Any = None,
+    weights: np.ndarray | None = None,
+    cuts: Cuts | None = None,
+) -> Any:
+    """Checked inputs in windows, each with its target and the weight of its row."""
+    windows = model.task.encode(model, inputs, cuts)
+    return model.task.dataset(model, windows, targets, weights)
+
+
+# ---- without loading weights
+
+
+def without_weights(model: Any) -> Any:
+    """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
+    blank = model._draft()
+    blank.tokenizer_ = backbones.load_tokenizer(model.backbone)
+    encoder = backbones.encoder_without_weights(model.backbone)
+    blank.module_ = SimpleNamespace(encoder=encoder, adapted=model.adapter is not None)
+    return blank
+
+
+def needs_windows(model: Any, texts: list[Any]) -> bool:
+    """Return True if a fit on these texts would read one of them in several windows."""
+    return len(model.task.encode(without_weights(model), texts)) > len(texts)
+
+
+def length_of_fit(
+    model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = None
+) -> tuple[int, int]:
+    """Rows (windows) of an epoch, and epochs, of a fit of a text estimator on these data."""
+    draft = clone(model).set_params(verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit warns
+        rows = _read(draft, X, y, X_val=X_val, y_val=y_val)
+        draft, data = without_weights(draft), rows.data
+        dataset = encode(draft, data.inputs, data.targets, data.weights)
+    drawn = None if rows.draws is None else [dataset.places_of(rows.draws[0])]
+    plan = FitPlan(dataset=dataset, criterion=nn.Module(), seed=rows.seed, rows=drawn)
+    n_rows = len(plan.of_an_epoch)
+    return n_rows, epochs_for(draft, n_rows, plan)
+
+
+# ---- rows
+
+
+def _without_weightless(task: Any, data: Examples) -> tuple[Examples, list[Any]]:
+    """Rows without those of weight 0 if a label is theirs alone, and such labels.
+
+    It counts as absent, as in scikit-learn. Other rows of weight 0 stay in their batches, as
+    sentences that were not annotated do.
+    """
+    if data.weights is None or data.weights.all():
+        return data, []
+    kept = data.take(np.flatnonzero(data.weights))
+    before, after = (set(task.labels_in(rows.targets)) for rows in (data, kept))
+    lost = sorted(before - after, key=str)
+    return kept if lost or not task.keeps_weightless else data, lost
+
+
+def _weightless(labels: list[Any]) -> str:
+    return f"sample_weight is 0 in all rows with the labels {labels[:20]}, which count as absent"
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """A seed from `random_state`; None draws fresh entropy, not numpy's global generator.
+
+    Processes that train together get the same.
+    """
+    if random_state is None:
+        return int(ranks.share(np.random.SeedSequence().generate_state(1)[0]))
+    if isinstance(random_state, np.random.RandomState):
+        return int(ranks.share(random_state.randint(2**31 - 1)))
+    return int(random_state)
+
+
+def check_validation(X_val: Any, y_val: Any) -> None:
+    """Refuse one of `X_val` and `y_val` without the other."""
+    if (X_val is None) != (y_val is None):
+        missing = "X_val" if X_val is None else "y_val"
+        raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+
+def hold_out(
+    model: Any, data: Examples, held: Examples | None, seed: int
+) -> tuple[Examples, Examples | None]:
+    """Training and validation examples; with `early_stopping` some rows are set aside."""
+    if held is not None or not model.early_stopping:
+        return data, held
+    strata = model.task.strata(model, data)
+    kept, rows = split_indices(row_keys(data.inputs), model.validation_fraction, seed, strata)
+    return data.take(kept), data.take(rows)
+
+
+def split_indices(
+    keys: Sequence[Any], fraction: float, seed: int, strata: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Train and validation indices, stratified where every stratum has two rows or more.
+
+    Rows with equal `keys` stay on one side, and validation holds only one of them: a sampler in
+    front of the estimator repeats rows, and what was trained on must not be validated on.
+    """
+    first: dict[Any, int] = {}
+    group = np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
+    firsts = np.array(list(first.values()))
+    n = len(firsts)
+    if n < 2:
+        raise ValueError(
+            f"validation_fraction={fraction} of {n} distinct rows leaves nothing to train on: "
+            "give X_val and y_val, or early_stopping=False"
+        )
+    size = min(max(1, round(n * fraction)), n - 1)
+    if strata is not None:
+        strata = np.asarray(strata)[firsts]
+        counts = np.unique(strata, return_counts=True)[1]
+        if counts.min() < 2 or size < len(counts) or n - size < len(counts):
+            warn(
+                "the validation split is not stratified, as some class has too few examples: "
+                "give X_val and y_val to choose it yourself",
+                ValidationWarning,
+            )
+            strata = None
+    held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
+    return np.flatnonzero(~np.isin(group, held)), held
+
+
+def _draw_epochs(model: Any, y: Any, seed: int, mode: Mode) -> list[np.ndarray] | None:
+    """The rows that `sampler` draws for each epoch; None without a sampler."""
+    sampler = getattr(model, "sampler", None)
+    # The numbers in the history that the epochs will have.
+    first = 1 + (len(model.net_.history) if mode == "warm" else 0)
+    rows = draw_epochs(sampler, y, seed, [first])
+    if rows is None:
+        return None
+    others = range(first + 1, first + epochs_for(model, len(rows[0])))
+    return rows + (draw_epochs(sampler, y, seed, others) or [])
+
+
+def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[np.ndarray] | None:
+    """The rows that `sampler` draws for each epoch; None without a sampler.
+
+    All are drawn before anything is loaded. So an impossible strategy is refused first, and the
+    number of updates is known.
+    """
+    if sampler is None:
+        return None
+    check_sampler(sampler)
+    seeds = (np.random.default_rng([seed, epoch]).integers(2**31 - 1) for epoch in epochs)
+    return [draw_rows(sampler, y, int(drawn)) for drawn in seeds]
+
+
+def warn_of_few_rows(plan: FitPlan) -> None:
+    """Warn of a fit on one or two rows, or on one positive example."""
+    loss = plan.criterion
+    what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(plan.of_an_epoch)))
+    n_positives: Any = plan.n_positives
+    if isinstance(loss, Loss) and loss.background_ is not None:
+        n_positives = loss.class_counts_.sum() - loss.class_counts_[loss.background_]
+    if what is None and n_positives == 1:
+        what = "one positive example"
+    if what is not None:
+        warn(
+            f"training has {what}: the model learns little more than that by heart. It takes "
+            "some dozens to learn what they have in common",
+            FewRowsWarning,
+        )
+
+
+# ---- the loss and the head
+
+
+def fresh_loss(loss: str | Loss) -> Loss:
+    """A new loss that counts over the processes that train together, and no others."""
+    fresh: Loss = clone(resolve_loss(loss))
+    for part in fresh.modules():
+        if isinstance(part, Loss):
+            part.all_ranks = ranks.n_processes() > 1
+    return fresh
+
+
+def prepared_loss(
+    model: Any, counts: np.ndarray, n_samples: float, mode: Mode, **inputs: Any
+) -> Loss:
+    """The loss, prepared with class counts; those of all calls of `partial_fit` add up.
+
+    The counts are kept on `model` as ``class_counts_`` and ``n_samples_seen_``.
+    """
+    if mode == "partial" and hasattr(model, "class_counts_"):
+        before = model.class_counts_
+        counts = counts + np.pad(before, (0, len(counts) - len(before)))
+        n_samples = n_samples + model.n_samples_seen_
+    model.class_counts_, model.n_samples_seen_ = counts, n_samples
+    loss = fresh_loss(model.loss).prepare(counts, n_samples=n_samples, **inputs)
+    if mode == "partial":
+        loss.copy_state_from(model.net_.criterion_)
+    return loss
+
+
+def check_reduction(loss: Loss, name: str = "loss") -> None:
+    """Refuse a loss that gives several values, as training needs a single one."""
+    if loss.reduction == "none":
+        raise ValueError(
+            f"{name}={loss!r} gives a value for each element or class, and training needs one for "
+            "all: leave out reduction='none'"
+        )
+
+
+def start_head(model: Any, plan: FitPlan) -> None:
+    """Let a new head start at the log-prior of the classes, if its loss gains by it."""
+    loss = plan.criterion
+    if plan.mode == "fresh" and isinstance(loss, Loss):  # readers' losses have no classes
+        model.module_.start_from(loss.start_bias())
+
+
+def _odds_of_new(model: Any) -> list[float]:
+    """Training examples of each class that the head lacks, for one of all the others."""
+    if not hasattr(model, "class_counts_"):
+        return []
+    old, new = np.split(model.class_counts_, [model.module_.output_layer.out_features])
+    odds: list[float] = ((new + 1) / (old.sum() + len(old))).tolist()
+    return odds
+
+
+# ---- labels
+
+
+def check_known(
+    known: Iterable[Any], held: Iterable[Any], what: str, of: str = "y", name: str = "y_val"
+) -> None:
+    """Refuse validation labels if training holds none of them: their score would always be 0."""
+    known, held = set(known), set(held)
+    if held and not known & held:
+        raise ValueError(
+            f"{name} holds none of the {what} of {of}: it has {sorted(held, key=str)}, and {of} "
+            f"has {sorted(known, key=str)}: give both in the same form"
+        )

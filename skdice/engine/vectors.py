@@ -1,0 +1,119 @@
+"""Vectors of an encoder that is not trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from skdice.engine import devices
+from skdice.engine.attention import settle_attention
+from skdice.engine.devices import autocast_dtype, resolve_device, to_device
+from skdice.engine.encoded import EncodedDataset
+from skdice.engine.graphs import Graphs
+from skdice.engine.layouts import layout_to_predict
+from skdice.engine.layouts.architectures import architecture_of
+from skdice.engine.layouts.layout import Padding, nothing_further, pool
+from skdice.text.encoding import Window
+
+
+@torch.no_grad()
+def run_encoder(
+    encoder: Any,
+    padding: Padding,
+    windows: Sequence[Window],
+    *,
+    pooling: str | None,
+    layer: int = -1,
+    batch_size: int = 64,
+    device: str = "cpu",
+    dtype: torch.dtype | None = None,
+) -> list[np.ndarray]:
+    """Run an encoder once over windows of text.
+
+    Parameters
+    ----------
+    encoder : transformers.PreTrainedModel
+        Moved to `device` and left in evaluation mode.
+    padding : Padding
+    windows : list of Window
+    pooling : {"mean", "cls", "max"} or None
+        How the hidden states of a window become one vector; None keeps one vector for each of its
+        positions.
+    layer : int, default=-1
+        The layer that gives the hidden states: 0 is the embeddings, -1 the last layer.
+    batch_size : int, default=64
+    device : str, default="cpu"
+    dtype : torch.dtype or None, default=None
+        The type of matrix products; None is float32.
+
+    Returns
+    -------
+    list of ndarray
+        For each window float32 of shape (hidden_size,), or (n_positions, hidden_size).
+    """
+    encoder = encoder.to(device).eval()
+    summary_last = architecture_of(encoder).summary_last
+    # The last entry of hidden_states may lack the final normalisation.
+    last = layer in (-1, encoder.config.num_hidden_layers)
+    autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
+
+    def vectors(padded: dict[str, Any]) -> torch.Tensor:
+        inputs = {name: to_device(v, device) for name, v in padded.items() if name != "layout"}
+        positions = inputs.pop("positions", None)
+        with autocast:
+            states = encoder(**inputs, output_hidden_states=not last)
+        hidden = (states.last_hidden_state if last else states.hidden_states[layer]).float()
+        if pooling is not None:
+            return pool(hidden, inputs["attention_mask"], pooling, summary_last)
+        return hidden.flatten(0, 1).index_select(0, positions)
+
+    windows = EncodedDataset(windows).windows
+    module = SimpleNamespace(encoder=encoder, further_inputs=nothing_further)
+    layout = layout_to_predict(module, padding, device=device, pack=False)
+    if not devices.is_gpu(device):
+        return layout.for_each(windows, batch_size, vectors)
+    settle_attention(module, device)
+    graphs = Graphs(lambda inputs: (vectors(inputs),), device)
+    try:
+        # Off the GPU at once, whose memory may not hold the vectors of all windows.
+        return layout.for_each(windows, batch_size, lambda inputs: graphs(inputs)[0].cpu())
+    finally:
+        settle_attention(module, "cpu")
+
+
+def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -> np.ndarray:
+    """A vector for each row from those of its windows: their maximum, if they are, or mean."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    if len(starts) == len(rows):
+        return np.stack(vectors)
+    join = np.maximum if pooling == "max" else np.add
+    table: np.ndarray = join.reduceat(np.stack(vectors), starts)
+    counts = np.diff(np.append(starts, len(rows))).astype(np.float32)
+    return table if pooling == "max" else table / counts[:, None]
+
+
+def unfitted_copy(model: Any) -> Any:
+    """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
+    blank = model._draft()
+    blank.task.build(blank, seed=0, n_outputs=2)
+    return blank
+
+
+def frozen_vectors(
+    model: Any, windows: Sequence[Window], pooling: str | None = None
+) -> list[np.ndarray]:
+    """Vectors of windows from the present encoder: pooled, or one for each position."""
+    device = resolve_device(model.device)
+    return run_encoder(
+        model.module_.encoder,
+        Padding.of(model.tokenizer_),
+        windows,
+        pooling=pooling,
+        batch_size=max(model.batch_size, 64),
+        device=device,
+        dtype=autocast_dtype(model.precision, device),
+    )

@@ -1,0 +1,52 @@
+"""What searches, folds and comparisons ask of an estimator before they fit it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from skdice.metrics import positive_class
+from skdice.metrics.labels import is_missing, read_labels
+from skdice.text.inputs import as_rows, as_texts
+
+
+def check_estimator(estimator: Any) -> None:
+    """Refuse bad parameters of an estimator of skdice, as its `fit` would."""
+    estimator._check_params()
+
+
+def check_rows(estimator: Any, X: Any, y: Any = None) -> None:
+    """Refuse texts and their targets by the numbers of their rows, before folds have their own.
+
+    Those of estimators of skdice are checked, and texts that are missing for any that reads text.
+    """
+    part: Any = estimator
+    while hasattr(part, "get_params"):  # what reads X, in a search or at the start of a pipeline
+        estimator = part
+        steps = getattr(part, "steps", None) or getattr(part, "transformer_list", None)
+        part = steps[0][1] if steps else getattr(part, "estimator", None)
+    if not hasattr(estimator, "__sklearn_tags__") or not get_tags(estimator).input_tags.string:
+        return
+    task = getattr(estimator, "task", None)
+    if task is not None and y is not None:
+        task.read(estimator, X, y)
+    elif task is not None:
+        as_rows(X, "X")  # one at least
+        task.inputs(X)
+    elif any(map(is_missing, as_rows(X, "X"))):
+        as_texts(X)
+
+
+def with_pos_label(estimator: Any, y: Any) -> Any:
+    """The estimator with its positive class fixed before a sampler balances the classes."""
+    if "pos_label" not in estimator.get_params(deep=False):
+        return estimator
+    labels = read_labels(y)
+    if labels.multilabel or len(labels.classes) != 2:
+        return estimator
+    classes, counts = np.unique(labels.values, return_counts=True)
+    label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
+    return clone(estimator).set_params(pos_label=label)

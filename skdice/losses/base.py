@@ -1,0 +1,336 @@
+"""The base of all losses: parameters, knowledge of the training data, call, and registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from skdice._checks import KINDS, as_numbers, checked, shown
+from skdice._compat import Interval, StrOptions
+from skdice.losses._class_factors import weights_of_classes
+from skdice.losses._constraints import MOST, check_single
+from skdice.losses._parametrized import ParametrizedModule
+from skdice.losses._shapes import read_inputs
+from skdice.losses.inputs import LossInputs
+from skdice.losses.search_ranges import OneMinus, Range
+
+REDUCTIONS = ("mean", "sum", "none")
+SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
+PER_CLASS = ("alpha", "class_weight")  # parameters that may hold a number for each class
+
+
+LOSSES: dict[str, type[Loss]] = {}  # by name, filled as classes are defined
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Loss(ParametrizedModule):
+    """Base of skdice's losses: a `torch.nn` loss with scikit-learn's parameters.
+
+    A loss takes logits and targets of these shapes:
+
+    ============== ===================== ==========================================
+    problem        logits                target
+    ============== ===================== ==========================================
+    binary         (N,) or (N, 1)        0/1 of shape (N,) or (N, 1)
+    multi-class    (N, C)                class indices (N,), or distributions (N, C)
+    tagging        (N, L, C)             class indices (N, L)
+    multi-label    (N, C)                0/1 of shape (N, C), with ``multilabel=True``
+    ============== ===================== ==========================================
+
+    Where torch.distributed runs, as in a loop with `DistributedDataParallel`, the loss counts over
+    the batches of all processes while gradients are on, so that the averaged gradient is that of
+    one batch with all rows. Every process must then call it as often as the others. Set
+    ``all_ranks=False`` to count each process's batch alone.
+
+    A subclass is a dataclass of its parameters, with a `kernel` that computes the loss of
+    `LossInputs` and takes these parameters as keywords. A subclass that defines a `name` can be
+    given by it, as in ``loss="dice"``. One in which an example of weight 0 changes nothing sets
+    ``heeds_weights = True``, so that a GPU can train with it in batches of one shape.
+
+    Examples
+    --------
+    >>> from skdice.losses import DiceLoss, Loss
+    >>> isinstance(DiceLoss(), Loss), DiceLoss().get_params()["smooth"]
+    (True, 0.01)
+    """
+
+    name: ClassVar[str]
+    # kernel(inputs, **values) is the loss. Its keywords are the parameters, the `needed_buffers`,
+    # and the `parts` as functions of inputs.
+    kernel: ClassVar[Callable[..., Tensor]]
+    reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "ignore_index": [Interval(Integral, -int(MOST), int(MOST), closed="both")],
+        "multilabel": [KINDS["bool"]],
+        "reduction": [StrOptions(set(REDUCTIONS))],
+        "all_ranks": [KINDS["bool"]],
+    }
+    # Ranges that are worth searching, by parameter.
+    searched: ClassVar[dict[str, Range | OneMinus]] = {}
+    # Buffers of `prepare` that the kernel takes, without their underscore.
+    needed_buffers: ClassVar[tuple[str, ...]] = ()
+    # Whether question answering takes it as a softmax over the positions of a window.
+    normalizes_over_positions: ClassVar[bool] = False
+    # Whether an example of weight 0 changes nothing. Losses of that kind are padded to shapes that
+    # recur on a GPU. A class with a `kernel` or `forward` of its own says so itself.
+    heeds_weights: ClassVar[bool] = False
+    # Whether the background class does not count, so that the loss must know which one it is.
+    excludes_background: ClassVar[bool] = False
+
+    ignore_index: int = -100
+    multilabel: bool = False
+    reduction: str = "mean"
+    all_ranks: bool = True
+
+    # Buffers that `prepare` registers.
+    class_counts_: Tensor = field(init=False)
+    n_samples_: Tensor = field(init=False)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if ("kernel" in own or "forward" in own) and "heeds_weights" not in own:
+            cls.heeds_weights = False  # whatever the class above it says of its own
+        if "name" in cls.__dict__:
+            _register(cls)
+
+    def resolve_part(self, name: str, value: Any) -> Loss:
+        """A part of this loss by its name, or as it is."""
+        return resolve_loss(value, name)
+
+    # ---- properties that decide how it can be used
+
+    @property
+    def is_set_level(self) -> bool:
+        """True of more than a mean over examples, where losses of batches do not add up."""
+        return any(part.is_set_level for part in self.parts.values())
+
+    @property
+    def is_stateful(self) -> bool:
+        """True if it averages over the batches of training."""
+        return any(part.is_stateful for part in self.parts.values())
+
+    @property
+    def has_functional_form(self) -> bool:
+        """True if a call computes the kernel, which many settings can do at once."""
+        parts = all(part.has_functional_form for part in self.parts.values())
+        return parts and type(self).forward is Loss.forward
+
+    @property
+    def accepts_one_logit(self) -> bool:
+        """True if two softmax logits, the first of the background, may be given as one.
+
+        That is their difference: the value is the same.
+        """
+        parts = all(part.accepts_one_logit for part in self.parts.values())
+        of_index_0 = getattr(self, "background", "auto") in ("auto", 0)
+        return parts and of_index_0 and self.has_functional_form
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and their ranges."""
+        return dict(cls.searched)
+
+    # ---- what it knows of the training data and of earlier batches
+
+    def start_bias(self) -> Tensor | None:
+        """The first bias of a new head, of shape (n_classes,); None begins at zero."""
+        return None
+
+    @checked
+    def prepare(
+        self,
+        class_counts: Any,
+        background: int | None = None,
+        multilabel: bool = False,
+        n_samples: float | None = None,
+        classes: Any = None,
+    ) -> Self:
+        """Tell the loss about the training data, once, before training.
+
+        Parameters
+        ----------
+        class_counts : array of shape (n_classes,)
+            Training examples (tokens, for a tagger) of each class; (2,) for one logit.
+        background : int or None, default=None
+            Index of the background class, if there is one.
+        multilabel : bool, default=False
+            Whether the targets are 0/1 rows.
+        n_samples : float or None, default=None
+            Number of training examples. None is the sum of `class_counts`.
+        classes : array of shape (n_classes,) or None, default=None
+            The labels, for a `class_weight` by label. None numbers them from 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a count is negative or not finite, `background` is not the index of a class, or
+            `class_weight` names a label that is not one of `classes`.
+        """
+        counts = as_numbers("class_counts", class_counts)
+        if len(counts) == 0 or (counts < 0).any():
+            raise ValueError(f"class_counts={shown(class_counts)} must hold numbers of at least 0")
+        if background is not None and not 0 <= background < len(counts):
+            raise ValueError(
+                f"background={background!r} must be None or one of the {len(counts)} classes that "
+                "class_counts has"
+            )
+        n = float(counts.sum() if n_samples is None else n_samples)
+        if not 0 <= n < np.inf:
+            raise ValueError(f"n_samples={n_samples!r} must be finite and at least 0")
+        for part in self.parts.values():
+            part.prepare(class_counts, background, multilabel, n_samples, classes)
+        self.background_ = background
+        self.multilabel_ = multilabel
+        self.register_buffer("class_counts_", torch.tensor(counts))
+        self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
+        # As buffers, factors of classes move to the device once and not in every step.
+        factors = {name: getattr(self, name, None) for name in PER_CLASS}
+        self._factors_on_device = {
+            name: value
+            for name, value in factors.items()
+            if isinstance(value, (Sequence, Mapping, np.ndarray))
+        }
+        for name, value in self._factors_on_device.items():
+            if isinstance(value, (str, Mapping)):
+                value = weights_of_classes(value, counts, n, multilabel, classes)
+            self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
+        return self
+
+    def copy_state_from(self, other: nn.Module) -> None:
+        """Take over what `other`, if it is the same loss, remembers of earlier batches.
+
+        Classes that it does not know come after its own.
+        """
+        if self != other:
+            return
+        n_new = len(self.class_counts_) - len(other.get_buffer("class_counts_"))
+        for mine, theirs in zip(self.modules(), other.modules(), strict=True):
+            if (running := getattr(theirs, "running_", None)) is not None:
+                mine.running_ = nn.functional.pad(running, (0, n_new))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        def moved(tensor: Tensor) -> Tensor:
+            try:
+                return fn(tensor)
+            except TypeError:  # Apple's GPUs have no float64
+                return fn(tensor.float())
+
+        return super()._apply(moved, recurse)
+
+    # ---- the loss
+
+    def forward(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """The loss.
+
+        Parameters
+        ----------
+        logits, target : Tensor
+            Of the shapes that the class lists.
+        sample_weight : Tensor of shape (N,) or of the target's shape, default=None
+            Weight 2 is the example twice. A row's weight holds for all of its elements.
+        mask : bool Tensor of shape (N,) or of the target's shape, default=None
+            Positions that count; those whose target is `ignore_index` never do.
+
+        Returns
+        -------
+        Tensor
+            A scalar, or with ``reduction="none"`` one value for each element.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
+            devices are not checked, since every step would have to wait for them.
+        """
+        return self._of(read_inputs(self, logits, target, sample_weight, mask))
+
+    def _of(self, inputs: LossInputs) -> Tensor:
+        """The kernel's value for these inputs, by the parameters and what `prepare` was told."""
+        values = {name: self._prepared(name) for name in self._names if name not in SHARED}
+        for name in self._numbers:
+            if name not in PER_CLASS:
+                check_single(name, values[name])
+        if isinstance(values.get("background"), str):
+            values["background"] = getattr(self, "background_", None)
+        values.update({name: part._of for name, part in self.parts.items()})
+        values.update({name: getattr(self, f"{name}_", None) for name in self.needed_buffers})
+        return self.kernel(inputs, **values)
+
+    def _prepared(self, name: str) -> Any:
+        """A factor for each class as `prepare` understood it."""
+        value = getattr(self, name)
+        known = value is not None and getattr(self, "_factors_on_device", {}).get(name) is value
+        return getattr(self, f"{name}_") if known else value
+
+    @property
+    def is_multilabel(self) -> bool:
+        """True if the targets are 0/1 rows, by its own parameter or by what `prepare` was told."""
+        return self.multilabel or getattr(self, "multilabel_", False)
+
+
+def _register(cls: type[Loss]) -> None:
+    """Let a loss be given by its `name`. A class that is defined or imported again replaces it."""
+    name, package = cls.name, __name__.rpartition(".")[0]
+    if not (isinstance(name, str) and name):
+        raise TypeError(f"{cls.__name__}.name={name!r} must be a string, which loss= can be given")
+    taken = LOSSES.get(name)
+    again = taken and (taken.__module__, taken.__name__) == (cls.__module__, cls.__name__)
+    if taken is not None and taken.__module__.startswith(package) and not again:
+        raise ValueError(
+            f"{cls.__name__}.name={name!r} is the name of {taken.__name__}: choose another"
+        )
+    LOSSES[name] = cls
+
+
+@checked
+def resolve_loss(loss: str | Loss, name: str = "loss") -> Loss:
+    """Make a loss from its name, with default parameters. A loss object is returned as it is.
+
+    Parameters
+    ----------
+    loss : str or Loss
+    name : str, default="loss"
+        What errors call it, such as ``"first"``.
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    ValueError
+        If there is no loss of that name.
+    TypeError
+        If `loss` is neither.
+
+    Examples
+    --------
+    >>> from skdice.losses import resolve_loss
+    >>> resolve_loss("focal"), resolve_loss("dsc")
+    (FocalLoss(), DSCLoss())
+    """
+    if isinstance(loss, Loss):
+        return loss
+    known = f"one of {list(LOSSES)}, or a loss object of skdice"
+    if not isinstance(loss, str):
+        raise TypeError(f"{name}={shown(loss)} must be {known}")
+    if loss not in LOSSES:
+        raise ValueError(f"{name}={shown(loss)} is unknown: use {known}")
+    return LOSSES[loss]()

@@ -1,0 +1,85 @@
+"""Labels that a classifier learns: those of a new model, of further training, and held out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdice._checks import shown
+from skdice._warn import warn
+from skdice.engine.fit_plan import Examples, check_known
+from skdice.exceptions import MissingLabelWarning
+from skdice.metrics import positive_class
+from skdice.metrics.labels import Labels
+from skdice.text.inputs import check_width
+
+
+def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+    """Labels, or 0/1 rows in the order of the classes, which are set."""
+    if more is not None:
+        labels = labels.joined(more)
+    classes, multilabel = labels.classes, labels.multilabel
+    if len(classes) < 2 and not multilabel:
+        raise ValueError(
+            f"y holds one class only ({shown(classes[0])}): a classifier needs two or more"
+        )
+    if not multilabel and model.pos_label is not None and len(classes) == 2:
+        positive_class(classes, np.zeros(2), model.pos_label)  # refuses an unknown label
+    model.classes_, model.multilabel_ = classes, multilabel
+    if multilabel and more is None:
+        _check_occurring(labels)
+    return labels.values
+
+
+def further_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+    """The labels of further training; new ones come last in the classes, and the head grows."""
+    if model.multilabel_ and labels.multilabel:
+        of_table = labels.given == "table"
+        unseen = set() if of_table else {*labels.classes.tolist()} - {*model.classes_.tolist()}
+        if unseen:
+            raise ValueError(
+                f"y holds labels that the first fit did not see: {sorted(unseen)}. Name all in the "
+                "first partial_fit(classes=...), or fit with warm_start=False: the head of several "
+                "labels does not grow"
+            )
+        return labels.among(model.classes_)
+    if more is not None and not model.multilabel_:
+        labels = labels.joined(more)
+    before, found = model.classes_.tolist(), labels.classes.tolist()
+    unlike = isinstance(found[0], str) != isinstance(before[0], str)
+    if unlike or labels.multilabel != model.multilabel_:
+        raise ValueError(
+            f"y holds labels of a kind that the first fit did not see, such as {shown(found[0])}: "
+            f"give labels such as {before[:20]}, or fit with warm_start=False"
+        )
+    model.classes_ = np.array(before + [label for label in found if label not in before])
+    return labels.values
+
+
+def held_out_labels(model: Any, held: Examples, given: Labels) -> np.ndarray:
+    """The labels of validation texts; refuses texts and labels of another kind than `given`."""
+    if isinstance(held.inputs, list):
+        check_width(held.inputs, model.n_features_in_, model, "X_val")
+    labels: Labels = held.targets
+    unlike = labels.multilabel != model.multilabel_
+    if unlike or (labels.given == "table" and labels.values.shape[1] != len(model.classes_)):
+        raise ValueError(
+            f"y_val has shape {labels.values.shape} and y {given.values.shape}: give labels of the "
+            "same kind, with a column for each label of a multi-label problem"
+        )
+    if model.multilabel_:
+        return labels.among(model.classes_, "y_val")
+    check_known(model.classes_.tolist(), labels.classes.tolist(), "labels")
+    return labels.values
+
+
+def _check_occurring(labels: Labels) -> None:
+    """Warn of labels that no row has: nothing about them can be learned."""
+    empty = labels.classes[~labels.values.any(axis=0)].tolist()
+    if empty:
+        warn(
+            f"y has no row with the labels {empty[:20]}, which the model will learn never to "
+            "predict: add such rows, or leave these labels out",
+            MissingLabelWarning,
+        )

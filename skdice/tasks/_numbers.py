@@ -1,0 +1,175 @@
+"""Numbers: rows of numbers in, one label or several labels out.
+
+It is no task of the command line or of files, which hold texts.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import validate_data
+from torch import nn
+
+from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
+from skdice.engine.devices import check_device, resolve_device, seeded
+from skdice.engine.dropout import FastDropout
+from skdice.engine.fit_plan import Examples, Mode
+from skdice.metrics.labels import places_of, read_labels
+from skdice.tasks._base import Blocks
+from skdice.tasks.classification import Classification
+from skdice.text.inputs import check_weights
+
+
+class Numbers(Classification):
+    """Labels of rows of numbers."""
+
+    name = "numbers"
+    rows = "rows of numbers"
+    estimator = "DiceClassifier"
+    keeps_weightless = False
+
+    # ---- rows
+
+    def inputs(self, X: Any) -> Any:
+        """Return rows as they are: `validate_data` checks them beside their estimator."""
+        return X
+
+    def read(self, model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return rows with their `Labels`."""
+        return X, read_labels(y)
+
+    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        """Return rows of one type with labels and weights, and set the number of features."""
+        # Most GPUs are many times slower in float64, and Apple's have none.
+        on_cpu = check_device(model.device) == "cpu"
+        rows = checked_rows(model, X, [np.float64, np.float32] if on_cpu else [np.float32])
+        labels = read_labels(y, rows.shape[0])
+        if getattr(y, "ndim", 1) == 2 and not labels.multilabel:
+            column_or_1d(y, warn=True)
+        weights = check_weights(sample_weight, len(labels.values))
+        return Examples(rows, labels, None if weights is None else weights.astype(rows.dtype))
+
+    # ---- training
+
+    def check_params(self, model: Any, mode: Mode) -> None:
+        """Refuse nothing: there is no head to agree with."""
+
+    def _set_width(self, model: Any, inputs: Any, mode: Mode) -> None:
+        """Do nothing: the number of features was set as the rows were read."""
+
+    def build(
+        self, model: Any, seed: int, inputs: Any = None, n_outputs: int | None = None
+    ) -> None:
+        """Set the module: the user's own, a linear layer or an MLP."""
+        n_features, n_classes = model.n_features_in_, self.n_outputs(model)
+        with seeded(seed, resolve_device(model.device)):
+            if isinstance(model.module, nn.Module):
+                body = copy.deepcopy(model.module)
+            elif model.module is not None:
+                body = model.module(n_features, n_classes)
+            else:
+                sizes = as_numbers("hidden_layer_sizes", model.hidden_layer_sizes)
+                if (sizes < 1).any() or (sizes % 1).any():
+                    given = shown(model.hidden_layer_sizes)
+                    raise ValueError(f"hidden_layer_sizes={given} must be integers of at least 1")
+                body = _mlp([n_features, *map(int, sizes), n_classes], model.dropout)
+        kind = torch.float32 if inputs.dtype == np.float32 else torch.float64
+        model.module_ = Head(body, of_user=model.module is not None).to(kind)
+        if model.module is not None:
+            _check_outputs(model, inputs, seed, kind)
+
+    def encode(self, model: Any, inputs: Any, cuts: Any = None) -> Any:
+        """Return the rows."""
+        return inputs
+
+    def dataset(self, model: Any, windows: Any, targets: Any, weights: np.ndarray | None) -> Any:
+        """Return rows with their targets and weights."""
+        if model.multilabel_:
+            return NumericDataset(windows, targets.astype(windows.dtype), weights)
+        return NumericDataset(windows, places_of(targets, model.classes_), weights)
+
+    def count_cuts(self, model: Any, inputs: Any, cuts: Any) -> None:
+        """Count nothing: rows are whole."""
+
+    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
+        """Tune nothing."""
+
+    # ---- predictions
+
+    def row_outputs(self, model: Any, rows: Iterable[Any]) -> Any:
+        """Return logits as they are."""
+        return rows
+
+
+@dataclass
+class NumericDataset:
+    """Rows of numbers with targets and weights."""
+
+    X: Any  # an array or a sparse matrix
+    targets: np.ndarray | None = None
+    weight: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+
+class Head(nn.Module):
+    """The user's module, or a linear layer or MLP, called with ``X=``."""
+
+    def __init__(self, body: nn.Module, *, of_user: bool) -> None:
+        super().__init__()
+        self.body = body
+        self.of_user = of_user
+
+    def torch_draws(self, own_attention: bool) -> bool:
+        """Return True if training may draw in other ways than by `FastDropout`."""
+        return self.of_user
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n_rows, n_classes)."""
+        return self.body(X)
+
+
+def checked_rows(model: Any, X: Any, kinds: list[Any], **how: Any) -> Any:
+    """Rows as scikit-learn reads them, an array or a sparse matrix of one of these types."""
+    check_unmasked("X", X)
+    with reading_numbers("X"):
+        return validate_data(model, X, accept_sparse="csr", dtype=kinds, **how)
+
+
+def as_tensor(rows: Any, copy: bool = True) -> torch.Tensor:
+    """Rows of an array or a sparse matrix, dense."""
+    if sparse.issparse(rows):
+        return torch.from_numpy(rows.toarray())
+    return torch.from_numpy(np.array(rows) if copy else np.asarray(rows))
+
+
+def _mlp(sizes: list[int], dropout: float) -> nn.Module:
+    layers: list[nn.Module] = []
+    for before, after in pairwise(sizes):
+        layers += [nn.Linear(before, after), nn.ReLU(), FastDropout(dropout)]
+    return nn.Sequential(*layers[:-2])
+
+
+def _check_outputs(model: Any, X: Any, seed: int, kind: torch.dtype) -> None:
+    """Refuse a module that does not give one logit for each class."""
+    rows = as_tensor(X[:2])  # two, as some modules turn a single row into a vector
+    wanted = (rows.shape[0], len(model.classes_))
+    try:
+        with seeded(seed, "cpu"), torch.no_grad():
+            shape = tuple(copy.deepcopy(model.module_).cpu().eval()(rows.to(kind)).shape)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"module fails on rows of {rows.shape[1]} features: {error}") from error
+    if shape != wanted:
+        raise ValueError(
+            f"module makes outputs of shape {shape} from {wanted[0]} rows, and y holds "
+            f"{wanted[1]} classes: it must make {wanted}, one logit for each class"
+        )

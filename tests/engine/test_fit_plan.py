@@ -1,0 +1,118 @@
+"""From X and y to what is trained: rows without weight, and what is not loaded."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skdice import (
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    backbones,
+)
+from skdice.datasets import read_dataset
+from skdice.engine.fit_plan import FitPlan, length_of_fit, plan_fit
+from skdice.exceptions import MissingLabelWarning
+from skdice.tasks import TASKS
+from tests.data import ENTITIES, JOINED, LABELS, SENTENCES, SPANS, TAGS, TEXTS
+
+NUMBERS = np.random.default_rng(0).normal(size=(12, 3))
+OTHERS = np.array(["a", "b", "c", "b"] * 3)
+
+
+def small(cls, tiny_backbone, **params):
+    if cls is DiceClassifier:
+        return cls(max_epochs=1, random_state=0)
+    return cls(backbone=tiny_backbone, random_state=0, **params)
+
+
+# ---- rows of weight 0
+
+
+@pytest.mark.parametrize("cls", [DiceSequenceClassifier, DiceClassifier])
+def test_two_classes_of_which_one_weighs_nothing_are_refused_before_work(
+    tiny_backbone, monkeypatch, cls
+):
+    monkeypatch.setattr(backbones, "load_weights", lambda *a: pytest.fail("weights are loaded"))
+    X = NUMBERS if cls is DiceClassifier else TEXTS
+    with pytest.raises(ValueError, match=r"one class only \('ham'\).*sample_weight is 0.*'spam'"):
+        small(cls, tiny_backbone).fit(X, LABELS, sample_weight=LABELS == "ham")
+
+
+@pytest.mark.parametrize("cls", [DiceSequenceClassifier, DiceClassifier])
+def test_a_class_of_more_that_weighs_nothing_counts_as_absent(tiny_backbone, cls):
+    X = NUMBERS if cls is DiceClassifier else np.array(TEXTS)
+    weights, kept = (OTHERS != "c").astype(float), OTHERS != "c"
+    with pytest.warns(MissingLabelWarning, match=r"sample_weight is 0 .*\['c'\]"):
+        model = small(cls, tiny_backbone).fit(X, OTHERS, sample_weight=weights)
+    alone = small(cls, tiny_backbone).fit(X[kept], OTHERS[kept])
+    assert model.classes_.tolist() == ["a", "b"]
+    assert model.max_epochs_ == alone.max_epochs_
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+
+
+def test_tags_and_types_that_weigh_nothing_count_as_absent(tiny_backbone):
+    weights = [0 if any("ORG" in tag for tag in row) else 1 for row in TAGS]
+    with pytest.warns(MissingLabelWarning, match="B-ORG"):
+        tagger = small(DiceTokenClassifier, tiny_backbone, max_epochs=1).fit(
+            SENTENCES, TAGS, sample_weight=weights
+        )
+    assert tagger.classes_.tolist() == ["B-LOC", "B-PER", "O"]
+    with pytest.warns(MissingLabelWarning, match="'ORG', 'X'"):
+        spans = small(DiceMRCTagger, tiny_backbone, max_epochs=1).fit(
+            SENTENCES, SPANS, sample_weight=weights
+        )
+    assert set(spans.queries_) == {"LOC", "PER"}
+
+
+def test_a_row_of_weight_0_beside_others_of_its_class_is_no_reason_to_warn(tiny_backbone):
+    weights = np.ones(12)
+    weights[[0, 1]] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = small(DiceSequenceClassifier, tiny_backbone).fit(
+            TEXTS, LABELS, sample_weight=weights
+        )
+    assert model.class_counts_.tolist() == [5, 5]
+
+
+# ---- what is loaded
+
+
+@pytest.mark.parametrize(
+    ("cls", "X", "y"),
+    [
+        (DiceSequenceClassifier, TEXTS, LABELS),
+        (DiceTokenClassifier, SENTENCES, TAGS),
+        (DiceEntityRecognizer, JOINED, ENTITIES),
+    ],
+)
+def test_the_length_of_a_fit_is_known_without_weights(tiny_backbone, monkeypatch, cls, X, y):
+    model = small(cls, tiny_backbone, max_length=6).fit(X, y)
+    n_rows = len(plan_fit(model, X, y).dataset)
+    monkeypatch.setattr(backbones, "load_weights", lambda *a: pytest.fail("weights are loaded"))
+    assert length_of_fit(model, X, y) == (n_rows, model.max_epochs_)
+
+
+# ---- numbers are a task
+
+
+def test_numbers_go_through_the_same_plan_and_stay_out_of_files(tmp_path):
+    plan = plan_fit(
+        DiceClassifier(early_stopping=True, validation_fraction=0.5, random_state=0),
+        NUMBERS,
+        LABELS,
+    )
+    assert isinstance(plan, FitPlan)
+    assert len(plan.dataset) + len(plan.validation) == 12
+    assert DiceClassifier.task.name == "numbers"
+    assert "numbers" not in TASKS
+    path = tmp_path / "rows.tsv"
+    path.write_text("text\tlabel\na b\tx\nc d\ty\n")
+    with pytest.raises(ValueError, match="task='numbers' must be one of"):
+        read_dataset(path, task="numbers")

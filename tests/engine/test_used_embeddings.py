@@ -1,0 +1,162 @@
+"""The rows of the word table that no text uses end where they would, whoever looks on."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from skorch.callbacks import Checkpoint, EarlyStopping
+from torch import nn
+
+from skdice import DiceTokenClassifier
+from skdice.engine.net import FineTuningNet
+from skdice.engine.used_embeddings import UsedEmbeddings
+from tests.fits import Tells, word_tables_from
+
+
+def table_of(model):
+    return model.net_.module_.encoder.get_input_embeddings()
+
+
+def fits_of(settings, *data, **more):
+    """One fit of the whole table, and one of the used rows."""
+    fits, kinds = [], []
+    tells = Tells(before=lambda net, batch: kinds.append(type(table_of_net(net))))
+    for least in (10**9, 0):
+        with word_tables_from(least):
+            model = DiceTokenClassifier(**settings, callbacks=[tells])
+            fits.append(model.fit(*data, **more))
+    half = len(kinds) // 2
+    assert set(kinds[:half]) == {nn.Embedding}
+    assert set(kinds[half:]) == {UsedEmbeddings}
+    return fits
+
+
+def table_of_net(net):
+    return net.module_.encoder.get_input_embeddings()
+
+
+@pytest.mark.parametrize(
+    ("kind", "validated"),
+    [
+        *(("bert", False), ("bert", True), ("roberta", False), ("distilbert", True)),
+        *(("deberta-v2", False), ("electra", True), ("modernbert", False), ("xlnet", True)),
+        ("gpt2", True),
+    ],
+)
+def test_words_that_no_text_has_end_where_they_would(
+    tiny_backbones, build_backbone, tmp_path, sentences, kind, validated
+):
+    X, y = sentences
+    backbone = tiny_backbones.get(kind) or build_backbone(str(tmp_path), kind)
+    used, held = (X[:4], y[:4]), (X[4:], y[4:])  # which have other words
+    more = dict(zip(("X_val", "y_val"), held, strict=True)) if validated else {}
+    settings = dict(backbone=backbone, max_epochs=3, lr=1e-2, batch_size=2)
+    settings |= dict(weight_decay=0.3, random_state=0, early_stopping=validated)
+    fits = fits_of(settings, *used, **more)
+    expected = fits[0].net_.module_.state_dict()
+    for name, value in fits[1].net_.module_.state_dict().items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-6)
+    histories = [[epoch["train_loss"] for epoch in model.history_] for model in fits]
+    assert histories[0] == pytest.approx(histories[1])
+    weight = table_of(fits[1]).weight
+    assert type(table_of(fits[1])) is nn.Embedding
+    assert any(weight is p for g in fits[1].net_.optimizer_.param_groups for p in g["params"])
+    assert fits[1].predict(X).tolist() == fits[0].predict(X).tolist()
+    fits[1].partial_fit(X, y)
+
+
+@pytest.fixture
+def settings(tiny_backbone):
+    return dict(
+        backbone=tiny_backbone, max_epochs=3, lr=1e-2, batch_size=2, weight_decay=0.3,
+        random_state=0,
+    )  # fmt: skip
+
+
+def test_a_callback_changes_nothing_of_what_is_trained(settings, sentences, monkeypatch):
+    X, y = sentences
+    held, weights = [], []
+
+    def note(net, *args):
+        groups = net.optimizer_.param_groups
+        held.append([(tuple(p.shape), g["weight_decay"]) for g in groups for p in g["params"]])
+        return started(net, *args)
+
+    started = FineTuningNet.start_schedule
+    monkeypatch.setattr(FineTuningNet, "start_schedule", note)
+    for callbacks in (None, [Tells()]):
+        with word_tables_from(0):
+            model = DiceTokenClassifier(**settings, callbacks=callbacks).fit(X[:4], y[:4])
+        weights.append(model.net_.module_.state_dict())
+    assert held[0] == held[1]
+    n_rows = len(table_of(model).weight)
+    assert all(shape[0] < n_rows for shape, _ in held[0])
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_whoever_looks_during_a_fit_finds_the_whole_table(settings, sentences):
+    """Predictions for other words, state dicts, copies and pickles are those of a whole table."""
+    X, y = sentences
+    seen = [[], []]
+    for least, found in zip((10**9, 0), seen, strict=True):
+        model = DiceTokenClassifier(**settings)
+
+        def look(net, loss, model=model, found=found):
+            read = pickle.loads(pickle.dumps(net.module_)).encoder.get_input_embeddings()
+            copied = copy.deepcopy(model)
+            assert type(read) is type(table_of(copied)) is nn.Embedding
+            tables = [
+                net.module_.state_dict()["encoder.embeddings.word_embeddings.weight"],
+                read.weight,
+                table_of(copied).weight,
+            ]
+            predicted = [np.concatenate(m.predict_proba(X[4:])) for m in (model, copied)]
+            found.append([*(table.detach().numpy().copy() for table in tables), *predicted])
+
+        with word_tables_from(least):
+            model.set_params(callbacks=[Tells(after=look)]).fit(X[:4], y[:4])
+    assert len(seen[0]) == len(seen[1]) == 6
+    for one, other in zip(*seen, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_callbacks_of_skorch_that_keep_weights(settings, sentences, tmp_path):
+    X, y = sentences
+
+    def callbacks():
+        stop = EarlyStopping(monitor="lr", lower_is_better=False, patience=1, load_best=True)
+        return [stop, Checkpoint(monitor=None, dirname=str(tmp_path), f_params="w.pt")]
+
+    fits = []
+    for least in (10**9, 0):
+        with word_tables_from(least):
+            model = DiceTokenClassifier(**settings, warmup=0.0, callbacks=callbacks())
+            fits.append(model.fit(X[:4], y[:4]))
+            state = torch.load(tmp_path / "w.pt", weights_only=True)
+            model.net_.module_.load_state_dict(state)
+            assert model.n_iter_ == 2
+    expected = fits[0].net_.module_.state_dict()
+    for name, value in fits[1].net_.module_.state_dict().items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-6)
+
+
+def test_weights_that_a_callback_loads_are_trained_on(settings, sentences):
+    X, y = sentences
+
+    def load(net, batch):
+        if net.fit_.progress.total == 2:
+            state = net.module_.state_dict()
+            net.module_.load_state_dict({name: value / 2 for name, value in state.items()})
+
+    fits = []
+    for least in (10**9, 0):
+        with word_tables_from(least):
+            model = DiceTokenClassifier(**settings, callbacks=[Tells(before=load)])
+            fits.append(model.fit(X[:4], y[:4]).net_.module_.state_dict())
+    for name, value in fits[0].items():
+        torch.testing.assert_close(value, fits[1][name], rtol=1e-4, atol=1e-6)
