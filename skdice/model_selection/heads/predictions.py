@@ -49,7 +49,7 @@ class HeadModel(BaseEstimator):
 class ClassHead(ClassScores, ClassifierMixin, HeadModel):
     """A head that classifies rows or texts."""
 
-    positive_: int | None = field(default=None, kw_only=True)
+    positive_: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.positive_ is None:

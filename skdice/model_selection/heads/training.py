@@ -178,7 +178,7 @@ class _AlikeLosses(nn.Module):
         """The sum; what the losses remember of this batch is kept."""
         numbers = {name: self.get_buffer(name) for name in self.numbers}
         memory = {name: self.get_buffer(name.replace(".", "__")) for name in self.memory}
-        of_heads = logits.index_select(1, self.heads)
+        of_heads = logits.index_select(1, self.get_buffer("heads"))
         losses, changed = self.of_heads(numbers, memory, of_heads, target)
         for name in self.memory if self.is_stateful else ():
             setattr(self, name.replace(".", "__"), changed[name].detach())
