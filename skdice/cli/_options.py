@@ -140,7 +140,7 @@ class Columns:
     header: Annotated[bool | None, Option(help="Whether the first line names the columns.")] = None
     encoding: Annotated[str, Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
 
-    on_misaligned, offsets = "raise", "auto"  # options in `Files` only
+    on_misaligned, offsets, layer, feature = "raise", "auto", None, None  # in `Files` only
 
     def of_table(self) -> dict[str, Any]:
         """Options for the readers of tables, without those that were not given."""
@@ -169,8 +169,12 @@ class Columns:
         if len(self.text_columns or ()) > 1:
             raise typer.BadParameter("--text-columns is given more than once: texts have no pair")
         text_column = self.text_columns[0] if self.text_columns else None
-        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned}
+        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned, **self._of_layer()}
         return {**how, "text_column": text_column, "encoding": self.encoding}
+
+    def _of_layer(self) -> dict[str, str]:
+        given = {"layer": self.layer, "feature": self.feature}
+        return {name: value for name, value in given.items() if value is not None}
 
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
@@ -181,7 +185,10 @@ class Columns:
         source = source_of(path, self.encoding, table)
         if task == "auto":
             task = task_of(source, table)
-        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
+        of_layer = self._of_layer()
+        if of_layer and task != "entities":
+            raise typer.BadParameter(f"--{next(iter(of_layer))} is for texts with entities")
+        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets, **of_layer}
         options |= TASKS[task].file_options(table, **how)
         kind = TASKS[task].file_kind or task
         data = read_source(source, kind, options)
@@ -200,6 +207,12 @@ class Files(Columns):
         Offsets,
         Option(help="What offsets of entities count: codepoints, utf16 or bytes; auto finds out."),
     ] = "auto"
+    layer: Annotated[
+        str | None, Option(metavar="NAME", help="Layer of WebAnno to read, where it has several.")
+    ] = None
+    feature: Annotated[
+        str | None, Option(metavar="NAME", help="Feature of the layer that holds the labels.")
+    ] = None
 
 
 def _epochs(text: Any) -> int | str:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import skdice
 from skdice.cli._options import Columns
 from skdice.cli.app import app
+from tests.datasets.annotations.test_columns_and_passages import webanno
 
 COMMANDS = get_command(app).commands
 READING = ("imbalance", "train", "suspects", "compare", "tune")  # which ask for the task
@@ -80,6 +81,10 @@ ADVICE = {
     "labels and entities": ("a.jsonl", lines({"text": "Ann", "entities": [ANN], "label": "x"}), (),
                             "give task='classification' or task='entities'",
                             ("--task", "entities")),
+    "a feature": ("a.tsv", webanno("#Text=Ada naps\n1-1\t0-3\tAda\thigh\tPER\t\n"
+                                   "1-2\t4-8\tnaps\t_\t_\t\n", layers=("custom.Name|sure|kind",)),
+                  (),
+                  "give feature= for", ("--feature", "kind", "--layer", "Name")),
     "UTF-16": ("a.csv", "text,label\na b,x\nc d,y\n".encode("utf-16-le"), (),
                "give encoding='utf-16-le'", ("--encoding", "utf-16-le")),
     "entities in a table": ("a.jsonl", lines({"text": "Ann", "label": [[0, 3, "PER"]]}),
