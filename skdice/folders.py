@@ -47,11 +47,14 @@ def replaceable(folder: str | Path) -> Path:
 
 
 @contextlib.contextmanager
-def replaced(folder: str | Path, is_ours: Callable[[str], bool]) -> Iterator[Path]:
+def replaced(
+    folder: str | Path, is_ours: Callable[[str], bool], *, each_file: bool = True
+) -> Iterator[Path]:
     """A new folder to write to, which takes the place of `folder` when the block ends.
 
     Entries of the old folder stay in the new one, unless the block wrote one of that name or
-    `is_ours` of its name is true. If anything fails, the old folder stays as it was.
+    `is_ours` of its name is true. If anything fails, the old folder stays as it was. Where there
+    are thousands of files, ``each_file=False`` puts all on the disk at once.
     """
     target = replaceable(folder)
     new = target.with_name(f"{beside(target)}{_NEW}{secrets.token_hex(4)}")
@@ -63,8 +66,11 @@ def replaced(folder: str | Path, is_ours: Callable[[str], bool]) -> Iterator[Pat
                 shutil.rmtree(left, ignore_errors=True)
             new.mkdir()
             yield new
-            for path in new.rglob("*"):
-                sync(path)
+            if each_file or not hasattr(os, "sync"):
+                for path in new.rglob("*"):
+                    sync(path)
+            else:
+                os.sync()
             if target.is_dir():
                 shutil.copymode(target, new)
                 _keep(target, new, is_ours)

@@ -72,8 +72,8 @@ def command(backbone):
         file.write_text("ann\tB-PER\n\nthe\tO\n" * 3)
         dev = Path(folder) / "dev.conll"
         dev.write_text("the\tO\n\nbus\tO\n")
-        options = ["--dev", dev, "--epochs", 1, "--backbone", backbone, "--out", f"{folder}/model"]
-        assert not app(["train", str(file), *map(str, options)], standalone_mode=False)
+        options = f"--dev {dev} --max-epochs 1 --backbone {backbone} --out {folder}/model"
+        assert not app(["train", str(file), *options.split()], standalone_mode=False)
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ MODERN = [
 
 FIVE_SETS = ("original", "+ positive", "+ negative", "- negative", "+ positive & negative")
 BERT = "--backbone bert-base-chinese"
-QQP = "--text-column question1 --text-column question2 --label-column is_duplicate"
+QQP = "--text-columns question1,question2 --label-column is_duplicate"
 
 EXPERIMENTS: dict[str, Experiment] = {
     "budget": Experiment(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
-import re
-import shlex
 import tempfile
 import warnings
 from collections import Counter
@@ -27,70 +24,12 @@ ERR = Console(markup=False, highlight=False, stderr=True)
 DEBUG = False  # True shows errors with their tracebacks
 
 
-# Parameters of Python by the option that sets them, where the two have other names.
-_OPTIONS = {
-    "text_columns": "text_column",
-    "token_column": "text_column",
-    "tag_column": "label_column",
-    "checkpoint_dir": "checkpoint",
-    "random_state": "seed",
-    "n_trials": "trials",
-    "n_jobs": "jobs",
-    "cv": "folds",
-    "X_val and y_val": "dev",
-    "format": "read_as",
-    "format of read_annotations": "read_as",
-}
-# Those that a command may lack: the option, and the command that has it.
-_ELSEWHERE = {
-    "task": ("--task", " of skdice train"),
-    "format of read_annotations": ("--from", " of skdice convert"),
-}
-
-
-def with_options(message: str, options: dict[str, str]) -> str:
-    """A message of the library that names options where it names their parameters.
-
-    A name without an underscore may be an English word. It is renamed with a value, as in
-    ``task='auto'``, and after "the parameter". What stands in quotes is the user's own.
-    """
-    there = {name: (option, "") for name, option in options.items() if option.startswith("--")}
-    names = _ELSEWHERE | there | {name: there[of] for name, of in _OPTIONS.items() if of in there}
-    known = "|".join(sorted(names, key=len, reverse=True))
-
-    def marked(match: re.Match[str]) -> str:
-        return " and ".join("".join(names[name]) for name in match.groups() if name)
-
-    def renamed(match: re.Match[str]) -> str:
-        name, value = match.groups()
-        if name is None or (value is None and "_" not in name):
-            return match[0]
-        option, command = names[name]
-        try:
-            given = True if value is None else ast.literal_eval(value[1:])
-        except (ValueError, SyntaxError):  # a value that was cut
-            return match[0]
-        if given is False:
-            option = option.replace("--", "--no-", 1)
-        elif given is not True:
-            each = given if isinstance(given, list) else [given]
-            option += " " + shlex.quote(",".join(map(str, each)))
-        return option + command
-
-    message = re.sub(rf"\bthe parameters? ({known})\b(?: and ({known})\b)?", marked, message)
-    # As scikit-learn says it.
-    message = re.sub(rf"'({known})'(?= parameter of )", marked, message)
-    quoted = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-    values = rf"{quoted}|\[(?:(?:{quoted})(?:, )?)+\]|\d+(?:\.\d+)?(?:e-?\d+)?|True|False"
-    named = rf"(?<![\w/-])({known})\b(=(?:{values}))?|(?<!\w)(?:{quoted})"
-    return re.sub(named, renamed, message)
-
-
 @contextlib.contextmanager
-def readable_errors(options: dict[str, str]) -> Iterator[None]:
+def readable_errors() -> Iterator[None]:
     """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt.
 
     Warnings of skdice are one line, without the line of a program that the user did not write.
+    Both name parameters, and so do the options: ``text_columns`` is ``--text-columns``.
     """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     whole = warnings.formatwarning
@@ -100,7 +39,7 @@ def readable_errors(options: dict[str, str]) -> Iterator[None]:
 
         if not issubclass(category, SkdiceWarning):
             return whole(message, category, *where)
-        return f"{category.__name__}: {with_options(str(message), options)}\n"
+        return f"{category.__name__}: {message}\n"
 
     warnings.formatwarning = short  # type: ignore[assignment]
     try:
@@ -109,13 +48,13 @@ def readable_errors(options: dict[str, str]) -> Iterator[None]:
         raise
     except KeyboardInterrupt as stop:
         ERR.print("[bold]interrupted[/bold]:", end=" ", markup=True)
-        ERR.print(with_options(str(stop), options) or "what was written before is kept")
+        ERR.print(str(stop) or "what was written before is kept")
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if DEBUG:
             raise
         ERR.print("[bold red]error[/bold red]:", end=" ", markup=True)
-        ERR.print(with_options(str(error), options))
+        ERR.print(str(error))
         raise typer.Exit(1) from None
     finally:
         warnings.formatwarning = whole

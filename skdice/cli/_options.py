@@ -26,26 +26,26 @@ class Command(TyperCommand):
         return super().parse_args(ctx, [re.sub("^--output(?=$|=)", "--out", arg) for arg in args])
 
     def invoke(self, ctx: Any) -> Any:
-        with readable_errors({param.name: param.opts[0] for param in self.params if param.name}):
+        with readable_errors():
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         names = {param.name for param in self.params}
         for param in self.params:
-            if text := default_of(param.name, "features" in names):
+            if param.default is None and (text := default_of(param.name, "features" in names)):
                 param.default = text  # of this help page alone
         super().format_help(ctx, formatter)
 
 
 def default_of(option: str | None, with_features: bool) -> str | None:
     """Return the default in Python of an option that is not given, for each task."""
-    if option not in ("loss", "rows", "seeds", *(field.name for field in fields(Fit))):
+    if option not in ("loss", "losses", "seeds", *(field.name for field in fields(Fit))):
         return None
     from skdice import estimators  # which takes seconds
     from skdice.losses import COMPARED
     from skdice.model_selection import compare_losses
 
-    if option == "rows":
+    if option == "losses":
         return ", ".join(COMPARED)
     if option == "seeds":
         return str(signature(compare_losses).parameters[option].default)
@@ -104,13 +104,19 @@ Choice = Literal["mixed", "positives", "margin", "spread"]
 class Columns:
     """Options for reading a file with or without labels."""
 
-    text_column: Annotated[
+    # Readers of tagged tokens and of entities have names of their own for these two.
+    text_columns: Annotated[
         list[str] | None,
-        Option(metavar="COLUMN", help="Text column, by name or index; give it twice for pairs."),
+        Option(
+            *("--text-columns", "--text-column", "--token-column"),
+            metavar="COLUMNS",
+            help="Text column, by name or index; two, separated by commas, for pairs.",
+        ),
     ] = None
     label_column: Annotated[
         list[str] | None,
         Option(
+            *("--label-column", "--tag-column"),
             metavar="COLUMN",
             help="Column of the label or tag, by name or index; default: the one named label, "
             "target, class, y or tag, and for tags what the rows show.",
@@ -134,7 +140,7 @@ class Columns:
     header: Annotated[bool | None, Option(help="Whether the first line names the columns.")] = None
     encoding: Annotated[str, Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
 
-    on_misaligned, offsets = "raise", "auto"  # options in `Files` only
+    on_misaligned, offsets, layer, feature = "raise", "auto", None, None  # in `Files` only
 
     def of_table(self) -> dict[str, Any]:
         """Options for the readers of tables, without those that were not given."""
@@ -142,7 +148,7 @@ class Columns:
             raise typer.BadParameter(
                 "--label-column is given more than once: a file has one label for each row"
             )
-        texts = [_column(name) for name in self.text_column or ()]
+        texts = [_column(name) for given in self.text_columns or () for name in split_commas(given)]
         given = {
             "text_columns": texts[0] if len(texts) == 1 else texts or None,
             "label_column": _column(self.label_column[0]) if self.label_column else None,
@@ -160,11 +166,15 @@ class Columns:
 
     def of_entities(self) -> dict[str, Any]:
         """Options for `read_annotations`."""
-        if len(self.text_column or ()) > 1:
-            raise typer.BadParameter("--text-column is given more than once: texts have no pair")
-        text_column = self.text_column[0] if self.text_column else None
-        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned}
+        if len(self.text_columns or ()) > 1:
+            raise typer.BadParameter("--text-columns is given more than once: texts have no pair")
+        text_column = self.text_columns[0] if self.text_columns else None
+        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned, **self._of_layer()}
         return {**how, "text_column": text_column, "encoding": self.encoding}
+
+    def _of_layer(self) -> dict[str, str]:
+        given = {"layer": self.layer, "feature": self.feature}
+        return {name: value for name, value in given.items() if value is not None}
 
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
@@ -175,7 +185,10 @@ class Columns:
         source = source_of(path, self.encoding, table)
         if task == "auto":
             task = task_of(source, table)
-        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
+        of_layer = self._of_layer()
+        if of_layer and task != "entities":
+            raise typer.BadParameter(f"--{next(iter(of_layer))} is for texts with entities")
+        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets, **of_layer}
         options |= TASKS[task].file_options(table, **how)
         kind = TASKS[task].file_kind or task
         data = read_source(source, kind, options)
@@ -194,6 +207,12 @@ class Files(Columns):
         Offsets,
         Option(help="What offsets of entities count: codepoints, utf16 or bytes; auto finds out."),
     ] = "auto"
+    layer: Annotated[
+        str | None, Option(metavar="NAME", help="Layer of WebAnno to read, where it has several.")
+    ] = None
+    feature: Annotated[
+        str | None, Option(metavar="NAME", help="Feature of the layer that holds the labels.")
+    ] = None
 
 
 def _epochs(text: Any) -> int | str:
@@ -225,7 +244,7 @@ class Fit:
         str | None, Option(metavar="MODEL", help="Hub id or local folder of the encoder.")
     ] = None
     max_epochs: Annotated[
-        Any, Option("--epochs", parser=_epochs, metavar="N|auto", help="Number of epochs.")
+        Any, Option(parser=_epochs, metavar="N|auto", help="Number of epochs.")
     ] = None
     lr: Annotated[Any, Option(parser=_rate, metavar="RATE|auto", help="Peak learning rate.")] = None
     batch_size: Annotated[int | None, Option(min=1, metavar="N", help="Examples in a batch.")] = (
@@ -291,6 +310,6 @@ Model = Annotated[Path, Argument(help="Folder of a model, or its id on the hub."
 Dev = Annotated[Path | None, Option(help="File whose F1 picks the best epoch.")]
 Features = Annotated[bool, Option("--features", help="Train heads on frozen features, in seconds.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
-Seed = Annotated[int, Option(help="Random state.")]
+RandomState = Annotated[int, Option(metavar="N", help="Seed of all that is random.")]
 ForceModel = Annotated[bool, Option("--force", help="Write over an earlier model.")]
 ForceFile = Annotated[bool, Option("--force", help="Write over an existing file.")]

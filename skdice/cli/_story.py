@@ -91,7 +91,7 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     loss = default if stays else best.loss
     decided = any(model.decision for model in models)
     if TASKS[task].has_classes and not decided and isinstance(loss, str):
-        yield f'Next: --rows "{loss}, {loss} + tuned" adds a tuned decision.'
+        yield f'Next: --losses "{loss}, {loss} + tuned" adds a tuned decision.'
     if not best.is_baseline and isinstance(loss, str):
         option = "" if loss == default else f" --loss {loss}"
         yield f"Next: skdice train FILE{option} --out model"

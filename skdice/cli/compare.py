@@ -35,11 +35,9 @@ def compare(
     ] = None,
     test: Annotated[Path | None, Option(help="Test file; default: a fifth of --train.")] = None,
     dev: options.Dev = None,
-    rows: Annotated[
+    losses: Annotated[
         str | None,
         Option(
-            "--rows",
-            "--losses",
             metavar="ROWS",
             help="What to compare, separated by commas: losses, also with a sampler or a tuned "
             "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc', and baselines, tfidf for "
@@ -76,9 +74,9 @@ def compare(
 
     skdice compare --train sms.tsv --label-column 0 --losses ce,dsc --seeds 5
 
-    skdice compare --train messages.csv --rows "tfidf, tfidf + tuned, ce, ce_dice + tuned"
+    skdice compare --train messages.csv --losses "tfidf, tfidf + tuned, ce, ce_dice + tuned"
 
-    skdice compare --train messages.csv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
+    skdice compare --train messages.csv --losses "ce, ce + tuned, ce + SMOTE, dsc" --features
 
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
@@ -96,8 +94,8 @@ def compare(
     if limit is not None:
         part = parts["train"]
         parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
-    losses = COMPARED if rows is None else _common.split_commas(rows)
-    _run(title, parts, losses, seeds, params, features, out)
+    rows = COMPARED if losses is None else _common.split_commas(losses)
+    _run(title, parts, rows, seeds, params, features, out)
 
 
 def _demo_parts() -> dict[str, Any]:

@@ -17,9 +17,9 @@ from skdice.cli._common import OUT
 def convert(
     file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
     out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
-    read_as: Annotated[
+    form: Annotated[
         options.SourceTool,
-        Option("--from", metavar="FORMAT", help="Format to read; auto looks at it."),
+        Option("--format", metavar="FORMAT", help="Format to read; auto looks at it."),
     ] = "auto",
     write_as: Annotated[
         options.Tool | None,
@@ -46,12 +46,12 @@ def convert(
     from skdice.datasets.annotations import format_of_name
 
     _common.new_file(out, "OUT", force, folder=out.is_dir())
-    form = write_as or format_of_name(out)
-    if form is None:
+    written = write_as or format_of_name(out)
+    if written is None:
         raise typer.BadParameter(
             f"{out.name!r} does not show its format: give --to, one of {', '.join(TOOLS)}"
         )
-    found = read_annotations(file, read_as, **source.of_entities())
-    write_annotations(out, *found[:2], form, found.metadata)
+    found = read_annotations(file, form, **source.of_entities())
+    write_annotations(out, *found[:2], written, found.metadata)
     n, texts = sum(map(len, found.entities)), counted(len(found.texts), "text")
-    OUT.print(f"wrote {texts} with {counted(n, 'entity')} to {out} ({form})", soft_wrap=True)
+    OUT.print(f"wrote {texts} with {counted(n, 'entity')} to {out} ({written})", soft_wrap=True)

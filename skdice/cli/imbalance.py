@@ -29,7 +29,7 @@ def imbalance(
 
     skdice imbalance train.conll dev.conll
 
-    skdice imbalance reviews.csv --text-column text --label-column stars
+    skdice imbalance reviews.csv --text-columns text --label-column stars
 
     skdice imbalance squad.json
 

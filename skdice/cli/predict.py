@@ -53,7 +53,7 @@ def predict(
 
     The model is one that train wrote, or any fine-tuned model of transformers for the task. A file
     without labels has one token (or one text) on each line. In .csv, .tsv and .jsonl files
-    --text-column names the texts; the default is all columns but labels and ids. A reader of
+    --text-columns names the texts; the default is all columns but labels and ids. A reader of
     answers takes SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities that may
     be nested are written as JSON lines.
 
@@ -66,7 +66,7 @@ def predict(
 
     skdice predict tagger test.conll --out predicted.conll
 
-    skdice predict classifier new.csv --text-column text --out predicted.csv
+    skdice predict classifier new.csv --text-columns text --out predicted.csv
 
     skdice predict reader squad-dev.json --out predictions.json
 

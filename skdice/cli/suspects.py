@@ -21,11 +21,11 @@ def suspects(
         Path | None, Option("--report", help="HTML page to write, with the texts highlighted.")
     ] = None,
     features: options.Features = False,
-    folds: Annotated[int, Option(min=2, help="Folds: each row is judged by the others.")] = 5,
+    cv: Annotated[int, Option(min=2, help="Folds: each row is judged by the others.")] = 5,
     loss: Annotated[str | None, Option(help="Name of the loss; default: ce_dice.")] = None,
     task: options.TaskOption = "auto",
-    seed: options.Seed = 0,
-    checkpoint: Annotated[
+    random_state: options.RandomState = 0,
+    checkpoint_dir: Annotated[
         Path | None, Option(help="Folder for finished folds: a stopped command continues.")
     ] = None,
     force: options.ForceFile = False,
@@ -45,7 +45,7 @@ def suspects(
 
     skdice suspects train.conll --out suspects.csv --report suspects.html
 
-    skdice suspects notes.jsonl --folds 3 --out suspects.jsonl
+    skdice suspects notes.jsonl --cv 3 --out suspects.jsonl
     """
     from skdice.datasets.files import write_text
     from skdice.inspection.suspects import find_suspects, suspects_page, with_texts
@@ -59,7 +59,7 @@ def suspects(
         raise typer.BadParameter(
             f"{file.name} holds {data.task}: suspects are labels of texts, tags or entities"
         )
-    params = {**fit.params(), "random_state": seed}
+    params = {**fit.params(), "random_state": random_state}
     if loss is not None:
         params["loss"] = loss
     parts = {"train": data}
@@ -68,7 +68,7 @@ def suspects(
     else:
         estimator = _common.estimator_for(data, **params)
     found, columns = find_suspects(
-        estimator, parts["train"].X, data.y, folds, checkpoint_dir=checkpoint
+        estimator, parts["train"].X, data.y, cv, checkpoint_dir=checkpoint_dir
     )
     if features:
         found, columns = with_texts(found, tuple(columns), data.X)

@@ -18,8 +18,8 @@ def train(
     loss: Annotated[str | None, Option(metavar="NAME", help="Name of the loss.")] = None,
     dev: options.Dev = None,
     task: options.TaskOption = "auto",
-    seed: options.Seed = 0,
-    checkpoint: Annotated[
+    random_state: options.RandomState = 0,
+    checkpoint_dir: Annotated[
         Path | None,
         Option(help="Folder for checkpoints: a stopped command continues from the last."),
     ] = None,
@@ -39,9 +39,9 @@ def train(
 
     skdice train train.conll --dev dev.conll --loss dsc --out tagger
 
-    skdice train messages.tsv --loss focal --epochs 5 --out classifier
+    skdice train messages.tsv --loss focal --max-epochs 5 --out classifier
 
-    skdice train messages.jsonl --text-column body --label-column folder --out classifier
+    skdice train messages.jsonl --text-columns body --label-column folder --out classifier
 
     skdice train squad-train.json --dev squad-dev.json --out reader
 
@@ -59,15 +59,17 @@ def train(
         **fit.params(),
         loss=loss,
         early_stopping=held is not None,
-        random_state=seed,
-        checkpoint_dir=checkpoint,
+        random_state=random_state,
+        checkpoint_dir=checkpoint_dir,
         verbose=1,
     )
     try:
         model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
     except KeyboardInterrupt as stop:
-        stop.args = ("no model is written; with --checkpoint FOLDER a stopped command can go on",)
-        if checkpoint is not None:
+        stop.args = (
+            "no model is written; with --checkpoint-dir FOLDER a stopped command can go on",
+        )
+        if checkpoint_dir is not None:
             stop.args = ("run again to go on from the last checkpoint",)
         raise
     model.save_pretrained(out)

@@ -23,8 +23,8 @@ def tune(
     losses: Annotated[
         str, Option(help="Losses whose own parameters are searched, separated by commas.")
     ] = "tversky",
-    trials: Annotated[int, Option(min=1, metavar="N", help="Number of trials.")] = 32,
-    folds: Annotated[int, Option(min=2, metavar="N", help="Folds of each trial.")] = 3,
+    n_trials: Annotated[int, Option(min=1, metavar="N", help="Number of trials.")] = 32,
+    cv: Annotated[int, Option(min=2, metavar="N", help="Folds of each trial.")] = 3,
     timeout: Annotated[
         float | None,
         Option(min=0, metavar="SECONDS", help="Seconds after which no new trial starts."),
@@ -34,7 +34,7 @@ def tune(
         Option(help="SQLite file or database URL: continue later, or in several processes."),
     ] = None,
     study_name: Annotated[str | None, Option(help="Name of the study there.")] = None,
-    jobs: Annotated[
+    n_jobs: Annotated[
         int, Option(help="Number of trials at a time; above 1 none of them is pruned.")
     ] = 1,
     strategy: Annotated[
@@ -49,7 +49,7 @@ def tune(
         Path, Option(help="Folder for the figures and, without --features, the model.")
     ] = Path("skdice-tune"),
     task: options.TaskOption = "auto",
-    seed: options.Seed = 0,
+    random_state: options.RandomState = 0,
     force: options.ForceModel = False,
     *,
     source: options.Files,
@@ -65,7 +65,7 @@ def tune(
 
     skdice tune messages.csv --losses tversky --features
 
-    skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.db
+    skdice tune train.conll --losses tversky,weighted_ce --n-trials 50 --storage study.db
     """
     # With a storage the same search is continued.
     writes_over = storage is None and not features and not force
@@ -76,14 +76,14 @@ def tune(
         out,
         fit.params(),
         features,
-        n_trials=trials,
-        cv=folds,
+        n_trials=n_trials,
+        cv=cv,
         timeout=timeout,
         storage=storage,
         study_name=study_name or ("skdice" if storage else None),
-        n_jobs=jobs,
+        n_jobs=n_jobs,
         strategy=strategy,
-        random_state=seed,
+        random_state=random_state,
     )
 
 

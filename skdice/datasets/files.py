@@ -93,9 +93,11 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         name = encoding.removesuffix("-sig")
+        # Windows has letters where latin-1 has control characters.
+        other = "cp1252" if any(byte in data for byte in range(0x80, 0xA0)) else "latin-1"
         raise ValueError(
             f"{str(path)!r}, line {line}: byte {error.start} is not {name}: give the file's "
-            "encoding, such as encoding='latin-1', or convert it"
+            f"encoding, such as encoding={other!r}, or convert it"
         ) from error
     except (LookupError, ValueError) as error:  # a name that is no codec, or no name
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error

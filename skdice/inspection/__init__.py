@@ -1,21 +1,49 @@
 """Looking at data and results."""
 
-from skdice.inspection.alignment import alignment_report
-from skdice.inspection.bias import BiasDisplay
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# These are loaded at once: a function has the name of its module, and no other loads torch.
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
-from skdice.inspection.comparison import ComparisonDisplay
-from skdice.inspection.decision import DecisionDisplay
-from skdice.inspection.gradients import LossGradientDisplay
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
-from skdice.inspection.next_rows import next_to_label
 from skdice.inspection.reliability import SpanReliabilityDisplay
-from skdice.inspection.report import html_report
 from skdice.inspection.spans import SpanConfusionDisplay, show_entities, show_tags, span_errors
-from skdice.inspection.suspects import suspect_labels
-from skdice.inspection.sweep import TverskySweepDisplay
 from skdice.inspection.threshold import ThresholdDisplay
 from skdice.inspection.training import TrainingHistoryDisplay
 from skdice.text.posterior import span_probabilities
+
+if TYPE_CHECKING:
+    from skdice.inspection.alignment import alignment_report
+    from skdice.inspection.bias import BiasDisplay
+    from skdice.inspection.comparison import ComparisonDisplay
+    from skdice.inspection.decision import DecisionDisplay
+    from skdice.inspection.gradients import LossGradientDisplay
+    from skdice.inspection.next_rows import next_to_label
+    from skdice.inspection.report import html_report
+    from skdice.inspection.suspects import suspect_labels
+    from skdice.inspection.sweep import TverskySweepDisplay
+
+# What needs a model is loaded, and torch with it, on first use.
+_MODULES = {
+    "BiasDisplay": "bias",
+    "ComparisonDisplay": "comparison",
+    "DecisionDisplay": "decision",
+    "LossGradientDisplay": "gradients",
+    "TverskySweepDisplay": "sweep",
+    "alignment_report": "alignment",
+    "html_report": "report",
+    "next_to_label": "next_rows",
+    "suspect_labels": "suspects",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(f"skdice.inspection.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'skdice.inspection' has no attribute {name!r}")
+
 
 __all__ = [
     "BiasDisplay",
@@ -41,3 +69,7 @@ __all__ = [
     "span_probabilities",
     "suspect_labels",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

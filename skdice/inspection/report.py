@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial, wraps
@@ -28,39 +26,20 @@ from skdice.inspection.classes import (
     summed,
 )
 from skdice.inspection.decision import DecisionDisplay
+from skdice.inspection.page import as_page, cut, picture
 from skdice.inspection.spans import (
     SpanConfusionDisplay,
     _paired,
     _Tagged,
     outer,
 )
-from skdice.inspection.threshold import ThresholdDisplay
 from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
 from skdice.metrics.span import report_of_spans
 from skdice.text.answers import read_answers
 from skdice.text.inputs import as_texts
 
-STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem;
-margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}
-.wide{overflow-x:auto}table{border-collapse:collapse}
-th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}
-img{max-width:100%;height:auto;display:block;margin:.5rem 0}
-.example{border-left:3px solid #bbb;padding:.1rem .8rem;margin:1rem 0;overflow-wrap:anywhere}
-.example p{margin:.2rem 0}.note{color:#555}
-@media(min-width:960px){img{display:inline-block;max-width:49%;vertical-align:top}}
-@media(max-width:600px){body{margin:1rem auto;padding:0 .6rem}table{font-size:13px}
-th,td{padding:.2rem .3rem}
-td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:5rem;max-width:8rem}}
-@media(prefers-color-scheme:dark){:root{color-scheme:dark}body{color:#e6e6e6;background:#16181c}
-th,td{border-color:#3a3d44}.note{color:#a8adb7}.example{border-color:#555}
-img{filter:invert(.9) hue-rotate(180deg)}}
-"""
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
-MAX_CHARACTERS = 600
 MOST_CURVES = 10  # of labels in one picture
 
 Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
@@ -158,7 +137,7 @@ def html_report(
     if isinstance(estimator, (BiasTunedClassifier, BiasTunedTagger)) and y_pred is None:
         with suppress(ValueError):  # y may hold labels that fit did not see
             draw = partial(DecisionDisplay.from_estimator, estimator, X, y)
-            drawn = _picture(lambda ax: draw(axes=ax), (5.5, 3.6))
+            drawn = picture(lambda ax: draw(axes=ax), (5.5, 3.6))
             body += f"<h2>Decision</h2>{drawn}"
     body += _training(model)
     name = title if title is not None else type(estimator).__name__
@@ -179,17 +158,6 @@ def _tuned_for(model: Any) -> str:
     threshold = getattr(model, "threshold_", None)
     above = "" if threshold is None else f" (positive above a probability of {threshold:.2f})"
     return f"; decision tuned for {model.tuned_for_['objective']}{above}"
-
-
-def as_page(name: str, about: str, body: str) -> str:
-    """A whole page; `body` is HTML, `name` and `about` are text."""
-    name = escaped(name)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<style>{STYLE}</style></head><body><h1>{name}</h1>"
-        f'<p class="note">{escaped(about)}</p>{body}</body></html>\n'
-    )
 
 
 def _training(model: Any) -> str:
@@ -299,7 +267,7 @@ def _classes(
         i = wrong[at]
         examples.append(
             f'<p class="note">row {i}: true <b>{escaped(true[i])}</b>, predicted '
-            f"<b>{escaped(found[i])}</b> ({sure[at]:.2f})</p><p>{_cut(texts[i])}</p>"
+            f"<b>{escaped(found[i])}</b> ({sure[at]:.2f})</p><p>{cut(texts[i])}</p>"
         )
     classes, counts = row_counts(*items_of(true, found))
     look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
@@ -340,11 +308,11 @@ def _several(
         right, ours = (", ".join(sorted(part[i])) or "no label" for part in (true, pred))
         examples.append(
             f'<p class="note">row {i}: true <b>{escaped(right)}</b>, predicted '
-            f"<b>{escaped(ours)}</b> ({worst[at]:.2f} off)</p><p>{_cut(texts[i])}</p>"
+            f"<b>{escaped(ours)}</b> ({worst[at]:.2f} off)</p><p>{cut(texts[i])}</p>"
         )
     classes, counts = row_counts(*items)
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
-    frequency = _picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
+    frequency = picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
     return _page(table, [frequency, *_curves(of_label)], examples, "Mistakes that are furthest off")
 
 
@@ -379,9 +347,9 @@ def _answers(
             question, context = pairs[i]
             right = " / ".join(str(answer[1]) for answer in rows[i]) or "no answer"
             examples.append(
-                f"<p><b>{_cut(question)}</b></p><p>{_cut(context)}</p>"
-                f'<p class="note">row {i}: true <b>{_cut(right)}</b>, predicted '
-                f"<b>{_cut(found[i]) or 'no answer'}</b></p>"
+                f"<p><b>{cut(question)}</b></p><p>{cut(context)}</p>"
+                f'<p class="note">row {i}: true <b>{cut(right)}</b>, predicted '
+                f"<b>{cut(found[i]) or 'no answer'}</b></p>"
             )
     header = ["questions", "exact match", "exact match, 95 %", "F1", "F1, 95 %", "number"]
     return _page(html_table(header, lines), [], examples, "Questions with the lowest F1")
@@ -468,49 +436,26 @@ def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.n
 
 def _pictures(confusion: Any, classes: list[str], counts: Any) -> list[str]:
     """A confusion matrix, unless there are too many classes to read it, and the frequencies."""
-    frequency = _picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
+    frequency = picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
     if len(classes) > MAX_CLASSES:
         return [frequency]
     size = 2.2 + 0.55 * len(classes)
-    return [_picture(confusion, (size + 1, size)), frequency]
+    return [picture(confusion, (size + 1, size)), frequency]
 
 
 def _curves(of_label: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[str]:
     """Precision against recall of some labels."""
-    displays = {
-        name: ThresholdDisplay._of(is_true, proba)
-        for name, (is_true, proba) in list(of_label.items())[:MOST_CURVES]
-        if is_true.any()
-    }
+    from sklearn.metrics import PrecisionRecallDisplay
+
+    parts = list(of_label.items())[:MOST_CURVES]
+    shown = [(name, *values) for name, values in parts if values[0].any()]
 
     def draw(ax: Any) -> None:
-        for name, display in displays.items():
-            ax.plot(display.recall, display.precision, label=label_of(name))
+        for name, is_true, proba in shown:
+            PrecisionRecallDisplay.from_predictions(is_true, proba, name=label_of(name), ax=ax)
         ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
         ax.set_title("Precision and recall at every threshold")
         ax.grid(alpha=0.25)
         ax.legend(fontsize=8, loc="lower left")
 
-    return [_picture(draw, (5.5, 3.6))] if displays else []
-
-
-def _picture(plot: Any, size: tuple[float, float]) -> str:
-    """Return what `plot` draws on axes as an image in the page; pyplot's figures stay."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    ax = figure.add_subplot()
-    plot(ax=ax)
-    drawn = io.BytesIO()
-    with rc_context({"svg.hashsalt": "skdice"}):  # with no date: the same page for the same model
-        figure.savefig(drawn, format="svg", metadata={"Date": None})
-    code = base64.b64encode(drawn.getvalue()).decode()
-    alt = escaped(ax.get_title() or "Confusion matrix")
-    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{code}">'
-
-
-def _cut(text: Any) -> str:
-    """A text or a pair, escaped, and cut where it is long."""
-    whole = " | ".join(text) if isinstance(text, tuple) else str(text)
-    return escaped(whole[:MAX_CHARACTERS] + ("…" if len(whole) > MAX_CHARACTERS else ""))
+    return [picture(draw, (5.5, 3.6))] if shown else []

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from skdice._checks import check_has, checked, shown
 from skdice._tables import escaped
 from skdice.backbones import load_tokenizer
-from skdice.inspection.report import MAX_CHARACTERS, _cut, as_page
+from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
 from skdice.inspection.spans import Span, _paired, _Tagged
 from skdice.metrics.labels import read_labels
 from skdice.metrics.schemes import get_spans
@@ -350,7 +350,7 @@ def suspects_page(records: list[Record], X: Any, title: str, n_shown: int = 200)
         )
         row = X[record["row"]]
         if "start" not in record:
-            examples.append(what + f"<p>{_cut(shown_text(row))}</p>")
+            examples.append(what + f"<p>{cut(shown_text(row))}</p>")
             continue
         for prefix, key in (("", "given"), ("model_", "model")):
             if record[key] is not None:

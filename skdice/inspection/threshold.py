@@ -97,18 +97,13 @@ class ThresholdDisplay:
         ValueError
             If there is no positive row, or the lengths differ.
         """
-        return cls._of(y_true, y_proba).plot(ax=ax)
-
-    @classmethod
-    def _of(cls, y_true: Any, y_proba: Any) -> Self:
-        """The curves, not drawn yet."""
         y_true, y_proba = same_length(("y_true", "y_proba"), (y_true, y_proba))
         if not np.isin(y_true, (0, 1)).all():
             raise ValueError("y_true must hold 0 and 1 only, 1 for the positive rows")
         if not y_true.any():
             raise ValueError("y_true holds no positive row: there is no recall to draw")
         precision, recall, threshold = precision_recall_curve(y_true, y_proba)
-        return cls(threshold, precision[:-1], recall[:-1])
+        return cls(threshold, precision[:-1], recall[:-1]).plot(ax=ax)
 
     @property
     def best(self) -> float:

@@ -12,8 +12,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import skdice
-from skdice.cli._common import with_options
+from skdice.cli._options import Columns
 from skdice.cli.app import app
+from tests.datasets.annotations.test_columns_and_passages import webanno
 
 COMMANDS = get_command(app).commands
 READING = ("imbalance", "train", "suspects", "compare", "tune")  # which ask for the task
@@ -39,27 +40,29 @@ NESTED = {"tokens": ["a", "b"], "spans": [{"type": t, "start": i, "end": 2}
 # The file, its content, options that fail, the advice, and the options that follow it.
 ADVICE = {
     "encoding": ("a.csv", "text,label\ncaf\u00e9 a,x\nb c,y\n", (),
-                 "--encoding latin-1", ("--encoding", "latin-1")),
+                 "encoding='latin-1'", ("--encoding", "latin-1")),
     "separator": ("a.csv", "text|label\na b|x\nc d|y\n", (),
-                  "check --separator", ("--separator", "|")),
+                  "check the parameter separator", ("--separator", "|")),
     "separator of columns": ("a.conll", "a|O\nb|B-X\n\nc|O\n", ("--task", "tagging"),
-                             "and --separator", ("--task", "tagging", "--separator", "|")),
-    "quoting": ("a.tsv", 'text\tlabel\n"a\tb"\tx\nc\ty\n', (), "--quoting", ("--quoting",)),
-    "no quoting": ("a.csv", 'text,label\n"win a,x\nb c,y\n', (), "--no-quoting", ("--no-quoting",)),
+                             "the parameter separator", ("--task", "tagging", "--separator", "|")),
+    "quoting": ("a.tsv", 'text\tlabel\n"a\tb"\tx\nc\ty\n', (),
+                "separator and quoting", ("--quoting",)),
+    "no quoting": ("a.csv", 'text,label\n"win a,x\nb c,y\n', (),
+                   "quoting=False", ("--no-quoting",)),
     "label column": ("a.csv", "text,p,q\na b c,x,y\nd e f,y,y\n", (),
-                     "give --label-column", ("--label-column", "p")),
+                     "give label_column", ("--label-column", "p")),
     "label column of JSON": ("a.jsonl", lines({"text": "a", "mood": "x", "by": "y"}), (),
-                             "give --label-column", ("--label-column", "mood")),
+                             "give label_column", ("--label-column", "mood")),
     "label columns": ("a.csv", "text,p,q\na b c,0,1\nd e f,1,0\n", (),
-                      "give --label-columns p,q", ("--label-columns", "p,q")),
+                      "give label_columns=['p', 'q']", ("--label-columns", "p,q")),
     "other label columns": ("a.csv", "text,p,q,r\na b,0,1,5\nc d,1,0,4\n",
-                            ("--label-columns", "p,q,r"), "check --label-columns",
+                            ("--label-columns", "p,q,r"), "check label_columns",
                             ("--label-columns", "p,q")),
     "text column": ("a.csv", "a one,b two,c three,x\nd one,e two,f three,y\n",
-                    ("--label-column", "3"), "with --text-column",
+                    ("--label-column", "3"), "with text_columns",
                     ("--label-column", "3", "--text-column", "0", "--no-header")),
     "text column of JSON": ("a.jsonl", lines({"body": "Ann", "entities": [ANN]}), (),
-                            "with --text-column", ("--text-column", "body")),
+                            "with text_column", ("--text-column", "body")),
     "a missing label": ("a.jsonl", lines({"text": "a b", "label": None, "mood": "x"},
                                               {"text": "c", "label": "q", "mood": "y"}), (),
                         "name other columns", ("--label-column", "mood")),
@@ -67,49 +70,53 @@ ADVICE = {
                     "label": {"choices": ["y"]}}), (), 'lists of names, ["a", "b"]',
                     lines({"text": "a b", "label": ["x"]}, {"text": "c", "label": ["y"]})),
     "several labels": ("a.csv", 'text,label\na b,"x, y"\nc d,x\ne f,y\n', (),
-                       "give --label-separator ,", ("--label-separator", ",")),
+                       "give label_separator=','", ("--label-separator", ",")),
     "a header": ("a.csv", "saying,act\na b,x\nc d,y\n",
-                 ("--text-column", "0", "--label-column", "1"), "--header or --no-header",
+                 ("--text-column", "0", "--label-column", "1"), "header=True or header=False",
                  ("--text-column", "0", "--label-column", "1", "--header")),
-    "two separators": ("a.csv", "text;x,label\na;b,y\n", (), "give --separator ,",
+    "two separators": ("a.csv", "text;x,label\na;b,y\n", (), "give separator=','",
                        ("--separator", ",", "--label-column", "label", "--text-column", "text;x")),
-    "two texts": ("a.csv", "claim,fact,label\na b,c d,x\ne f,g h,y\n", (), "with --text-column",
+    "two texts": ("a.csv", "claim,fact,label\na b,c d,x\ne f,g h,y\n", (), "with text_columns",
                   ("--text-column", "claim", "--text-column", "fact")),
     "labels and entities": ("a.jsonl", lines({"text": "Ann", "entities": [ANN], "label": "x"}), (),
-                            "give --task classification or --task entities",
+                            "give task='classification' or task='entities'",
                             ("--task", "entities")),
+    "a feature": ("a.tsv", webanno("#Text=Ada naps\n1-1\t0-3\tAda\thigh\tPER\t\n"
+                                   "1-2\t4-8\tnaps\t_\t_\t\n", layers=("custom.Name|sure|kind",)),
+                  (),
+                  "give feature= for", ("--feature", "kind", "--layer", "Name")),
     "UTF-16": ("a.csv", "text,label\na b,x\nc d,y\n".encode("utf-16-le"), (),
-               "give --encoding utf-16-le", ("--encoding", "utf-16-le")),
+               "give encoding='utf-16-le'", ("--encoding", "utf-16-le")),
     "entities in a table": ("a.jsonl", lines({"text": "Ann", "label": [[0, 3, "PER"]]}),
-                            ("--task", "classification"), "--task entities",
+                            ("--task", "classification"), "task='entities'",
                             ("--task", "entities")),
-    "tags in a table": ("a", "the DET\n\nbus NOUN\n", (), "give --task tagging",
+    "tags in a table": ("a", "the DET\n\nbus NOUN\n", (), "give task='tagging'",
                         ("--task", "tagging")),
     "entities as tags": ("a.jsonl", lines({"text": "Ann", "entities": [ANN]}),
-                         ("--task", "tagging"), "give --task entities", ("--task", "entities")),
-    "nested": ("a.jsonl", lines(NESTED), (), "give --task mrc-ner", ("--task", "mrc-ner")),
+                         ("--task", "tagging"), "give task='entities'", ("--task", "entities")),
+    "nested": ("a.jsonl", lines(NESTED), (), "give task='mrc-ner'", ("--task", "mrc-ner")),
     "labels as entities": ("a.json", json.dumps([CHOICES]), ("--task", "entities"),
-                           "--task classification", ("--task", "classification")),
+                           "task='classification'", ("--task", "classification")),
     "a table as entities": ("a.csv", "text,label\na b,x\nc d,y\n", ("--task", "entities"),
-                            "--task auto", ("--task", "auto")),
+                            "task='auto'", ("--task", "auto")),
     "an option of labels": ("a.jsonl", lines({"text": "Ann", "entities": [ANN], "mood": "x"}),
                             ("--task", "entities", "--label-column", "mood"),
-                            "--task classification",
+                            "task='classification'",
                             ("--task", "classification", "--label-column", "mood")),
     "an option of another file": ("a.conll", "Ann B-PER\nin O\n\nit O\n", ("--header",),
                                   "leave it out", ()),
-    "columns of tokens": ("a.conll", "1\tO\n2\tO\n3\tO\n\n1\tO\n", (), "--text-column",
-                          ("--text-column", "0", "--label-column", "1")),
+    "columns of tokens": ("a.conll", "1\tO\n2\tO\n3\tO\n\n1\tO\n", (), "token_column",
+                          ("--token-column", "0", "--tag-column", "1")),
     "a column of tags": ("a.conllu", "1\tIt\tit\t_\tPRP\t_\t2\tnsubj\t_\t_\n", (),
-                         "--label-column", ("--label-column", "xpos")),
+                         "tag_column", ("--tag-column", "xpos")),
     "moved": ("a.jsonl", lines({"text": "Ann Lee", "entities": [MOVED]}), (),
-              "--on-misaligned fix", ("--on-misaligned", "fix")),
+              "on_misaligned='fix'", ("--on-misaligned", "fix")),
     "left out": ("a.jsonl", lines({"text": "Ann Lee", "entities": [{**ANN, "label": ""}]}), (),
-                 "--on-misaligned drop", ("--on-misaligned", "drop")),
-    "an answer": ("a.json", json.dumps(QUESTIONS), (), "--on-misaligned fix",
+                 "on_misaligned='drop'", ("--on-misaligned", "drop")),
+    "an answer": ("a.json", json.dumps(QUESTIONS), (), "on_misaligned='fix'",
                   ("--on-misaligned", "fix")),
     "offsets": ("a.jsonl", lines({"text": "\U0001f44d Ann", "entities": [[3, 6, "PER"]]}), (),
-                "--offsets utf16", ("--offsets", "utf16")),
+                "'utf16'", ("--offsets", "utf16")),
 }  # fmt: skip
 
 
@@ -137,48 +144,11 @@ def test_a_format_that_only_convert_takes(tmp_path):
     path.write_text(lines({"sentence": "Ann", "annotation": [[0, 3, "PER"]]}))
     result = run("imbalance", path, "--task", "entities")
     assert result.exit_code == 1
-    assert "give --from of skdice convert, one of" in " ".join(result.output.split())
-    assert run("convert", path, out, "--from", "jsonl").exit_code == 0
-    assert run("imbalance", out).exit_code == 0
-
-
-def test_a_command_without_the_option_names_one_that_has_it():
-    message = "read them by task='classification'"
-    known = {"task": "--task", "file": "file"}
-    assert with_options(message, known) == "read them by --task classification"
-    assert with_options(message, {"file": "file"}) == (
-        "read them by --task classification of skdice train"
+    assert "give the parameter format of read_annotations, one of" in " ".join(
+        result.output.split()
     )
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("the separator is |", "the separator is |"),
-        ("check the parameter separator", "check --separator"),
-        ("the parameters separator and quoting", "--separator and --quoting"),
-        ("the parameter separator and the file", "--separator and the file"),
-        ("give label_columns=['p', 'q r']", "give --label-columns 'p,q r'"),
-        (
-            "label_separator='|' or label_separator=''",
-            "--label-separator '|' or --label-separator ''",
-        ),
-        ("quoting=False, not quoting=True", "--no-quoting, not --quoting"),
-        ("Give X_val and y_val", "Give --dev"),
-        ("The 'dev' parameter of X must be", "The --dev parameter of X must be"),
-        ("'label_columns' of 'my label_columns/a.csv'", None),  # the user's own names
-        (
-            """label_separator="it's" or label_columns=["it's", 'b']""",
-            """--label-separator 'it'"'"'s' or --label-columns 'it'"'"'s,b'""",
-        ),
-        ("dev=100. And dev=1e-3, dev=None", "--dev 100. And --dev 0.001, dev=None"),
-        ("the labels' label_columns", "the labels' --label-columns"),
-    ],
-)
-def test_parameters_become_options(message, expected):
-    names = ("separator", "quoting", "label_columns", "label_separator", "dev")
-    options = {n: f"--{n.replace('_', '-')}" for n in names}
-    assert with_options(message, options) == (expected or message)
+    assert run("convert", path, out, "--format", "jsonl").exit_code == 0
+    assert run("imbalance", out).exit_code == 0
 
 
 def test_messages_of_the_library_name_no_options():
@@ -201,3 +171,40 @@ def test_every_command_that_reads_has_the_options_of_the_advice():
             for param in COMMANDS[command].params
             for name in (*param.opts, *param.secondary_opts)
         }
+
+
+# Options that are no parameters of Python: files, and what the command itself does.
+OF_COMMANDS = {
+    *("--train", "--test", "--dev", "--file", "--out", "--report", "--json", "--force"),
+    *("--features", "--limit", "--to"),
+}
+
+
+def parameters_behind(command):
+    """The parameters of the functions and estimators that a command calls."""
+    from skdice import datasets, estimators, export, inspection, model_selection
+    from skdice.tasks import TASKS
+
+    readers = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("read_")]
+    more = {
+        "train": [], "tune": [model_selection.LossSearchCV, model_selection.loss_space],
+        "compare": [model_selection.compare_losses], "export": [export.export_onnx],
+        "suspects": [inspection.suspect_labels], "next": [inspection.next_to_label],
+    }  # fmt: skip
+    made = [getattr(estimators, task.estimator) for task in TASKS.values()]
+    called = [*readers, *made, *more.get(command, [])]
+    return {name for each in called for name in inspect.signature(each).parameters}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_are_named_after_parameters(command):
+    known = parameters_behind(command) | {"format", "mode", "losses"}  # of writers and reports
+    for param in COMMANDS[command].params:
+        for option in (name for name in param.opts if name.startswith("--")):
+            name = option.removeprefix("--").replace("-", "_")
+            assert option in OF_COMMANDS or name in known, (command, option)
+
+
+def test_text_columns_are_separated_by_commas():
+    for given, wanted in ((["c, a"], ["c", "a"]), (["2", "0"], [2, 0]), (["-1"], -1)):
+        assert Columns(text_columns=given).of_table() == {"text_columns": wanted}

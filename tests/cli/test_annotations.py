@@ -32,7 +32,7 @@ def folder(tmp_path_factory, tiny_backbone):
     folder = tmp_path_factory.mktemp("annotations")
     write_annotations(folder / "notes.jsonl", TEXTS, ENTITIES, "doccano", IDS)
     (folder / "new.txt").write_text("anna is in rome, 👍\r\n\r\nbob sings 👍 in paris\r\n")
-    options = ("--backbone", tiny_backbone, "--epochs", 3, "--lr", 3e-3)
+    options = ("--backbone", tiny_backbone, "--max-epochs", 3, "--lr", 3e-3)
     result = run("train", folder / "notes.jsonl", "--out", folder / "m", *options)
     assert result.exit_code == 0, result.output
     assert "notes.jsonl: entities, 16 rows, 2 classes: PER 8, LOC 8" in " ".join(
@@ -91,7 +91,7 @@ def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
     assert json.loads(named.output)["text"] == "anna"
     result = run("predict", folder / "m", tmp_path / "body.jsonl")
     assert result.exit_code == 1
-    assert "--text-column" in result.output
+    assert "text_column" in result.output
     assert run("predict", folder / "m", folder / "new.txt", "--format", "brat").exit_code == 2
     assert run("predict", folder / "m", folder / "new.txt", "--format", "conll").exit_code == 2
     assert run("predict", folder / "m", "-", input="\n").exit_code == 1
@@ -125,7 +125,7 @@ def test_imbalance_counts_words(folder):
 
 
 def test_compare(folder, tmp_path, tiny_backbone):
-    options = ("--losses", "ce,dice", "--seeds", 1, "--epochs", 1, "--backbone", tiny_backbone)
+    options = ("--losses", "ce,dice", "--seeds", 1, "--max-epochs", 1, "--backbone", tiny_backbone)
     result = run("compare", "--train", folder / "notes.jsonl", *options, "--out", tmp_path / "c")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "c" / "comparison.json").is_file()
@@ -169,7 +169,7 @@ def test_converted_predictions_keep_their_scores(folder, tmp_path):
 
 
 def test_glued_words_can_be_skipped(folder, tmp_path, tiny_backbone):
-    fit = "--backbone", tiny_backbone, "--epochs", 1, "--glued", "skip"
+    fit = "--backbone", tiny_backbone, "--max-epochs", 1, "--glued", "skip"
     with pytest.warns(ServingWarning, match="glued='skip'"):
         assert run("train", folder / "notes.jsonl", "--out", tmp_path / "m", *fit).exit_code == 0
     assert DiceEntityRecognizer.from_pretrained(tmp_path / "m").glued == "skip"

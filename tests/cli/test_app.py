@@ -53,7 +53,7 @@ def made(tmp_path_factory, tiny_backbone):
     """What `skdice train` makes of these files, for tests that use a model: "m" tags, "c" sorts."""
     folder = write_files(tmp_path_factory.mktemp("made"))
     for name, file in (("m", "train.conll"), ("c", "sms.tsv")):
-        args = ("--out", folder / name, "--backbone", tiny_backbone, "--epochs", 1)
+        args = ("--out", folder / name, "--backbone", tiny_backbone, "--max-epochs", 1)
         assert run("train", folder / file, *args).exit_code == 0
     return folder
 
@@ -125,7 +125,7 @@ def test_the_help_shows_the_defaults_of_python():
         }
         return {name: values[0] for name, values in found.items() if values}
 
-    names = {"--epochs": "max_epochs", "--lr": "lr", "--batch-size": "batch_size",
+    names = {"--max-epochs": "max_epochs", "--lr": "lr", "--batch-size": "batch_size",
              "--precision": "precision", "--backbone": "backbone", "--device": "device",
              "--frozen": "frozen", "--max-question-length": "max_question_length"}  # fmt: skip
     for command in ("train", "compare", "tune"):
@@ -141,9 +141,9 @@ def test_the_help_shows_the_defaults_of_python():
                 assert value is None or str(value) == of_task[task], (command, option, task)
             if command != "train" and default(DiceClassifier, name) is not None:
                 assert str(default(DiceClassifier, name)) == of_task["features"], option
-    assert shown("compare")["--rows"] == ", ".join(COMPARED)
+    assert shown("compare")["--losses"] == ", ".join(COMPARED)
     assert shown("compare")["--seeds"] == str(default(compare_losses, "seeds"))
-    assert shown("tune")["--trials"] == str(default(LossSearchCV, "n_trials"))
+    assert shown("tune")["--n-trials"] == str(default(LossSearchCV, "n_trials"))
     assert shown("tune")["--strategy"] == default(LossSearchCV, "strategy")
 
 
@@ -166,7 +166,7 @@ def test_imbalance(files):
 @pytest.mark.parametrize(("train", "test"), [("train.conll", "test.conll"), ("sms.tsv", "sms.tsv")])
 def test_train_predict_evaluate(files, tiny_backbone, train, test):
     model = files / "model"
-    common = ("--backbone", tiny_backbone, "--epochs", 2)
+    common = ("--backbone", tiny_backbone, "--max-epochs", 2)
     args = ("train", files / train, "--dev", files / test, "--out", model, *common)
     result = run(*args)
     assert result.exit_code == 0, result.output
@@ -221,8 +221,8 @@ def test_predict_takes_a_csv_of_bare_texts(trained):
 
 def train_on_pairs(files, model, backbone):
     rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
-    (files / "pairs.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
-    args = ("--out", model, "--backbone", backbone, "--epochs", 1)
+    (files / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]) + "\n")
+    args = ("--out", model, "--backbone", backbone, "--max-epochs", 1)
     assert run("train", files / "pairs.tsv", *args).exit_code == 0
 
 
@@ -258,11 +258,12 @@ def test_predict_guesses_no_label_column(trained):
         ("a.csv", "id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts))),
         ("a.tsv", "\ttext\tlabel\n" + "".join(f"0\t{text}\t\n" for text in texts)),
         ("b.csv", "text\n" + "\n".join(texts)),
-        ("b.tsv", "".join(f"{text}\tham\n" for text in texts)),
         ("a.jsonl", "\n".join(map(json.dumps, rows))),
     ):
         (trained / name).write_text(text)
         assert predicted(model, trained / name) == [[text] for text in texts]
+    (trained / "b.tsv").write_text("".join(f"{text}\tham\n" for text in texts))
+    assert predicted(model, trained / "b.tsv", "--text-columns", 0) == [[text] for text in texts]
     path = trained / "quoted.csv"
     for text in ('text\n"win money, now"\n', 'text,label\n"win money, now",\n'):
         path.write_text(text)
@@ -273,8 +274,8 @@ def test_predict_guesses_no_label_column(trained):
     result = run("predict", model, path)
     assert result.exit_code == 1
     assert "['title', 'text']" in result.output
-    assert "say which hold the text with --text-column" in " ".join(result.output.split())
-    assert "--label-column" not in result.output  # which what is to be predicted has not
+    assert "say which hold the text with text_columns" in " ".join(result.output.split())
+    assert "label_column" not in result.output  # which what is to be predicted has not
     assert predicted(model, path, "--text-column", 2) == [["win"]]
 
 
@@ -287,7 +288,7 @@ def test_predict_takes_tables_of_pairs(files, tiny_backbone):
         (files / "bare.csv").write_text(header + cells)
         assert predicted(model, files / "bare.csv") == expected
     (files / "bare.csv").write_text("id,one,two\n" + cells)
-    assert predicted(model, files / "bare.csv") == expected
+    assert predicted(model, files / "bare.csv", "--header") == expected
     named = ("--text-column", "two", "--text-column", "one")
     assert predicted(model, files / "bare.csv", *named) == [pair[::-1] for pair in expected]
     lines = [json.dumps({"sentence1": a, "sentence2": b, "label": None}) for a, b in expected]
@@ -306,7 +307,7 @@ def test_json_lines_on_the_command_line(files, tiny_backbone):
     ]
     assert found[0] == found[1]
     model = files / "c"
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    common = ("--backbone", tiny_backbone, "--max-epochs", 1)
     assert run("train", path, "--out", model, *common).exit_code == 0
     assert predicted(model, path) == [[text] for _, text in rows]
     assert "macro avg" in json.loads(run("evaluate", model, path, "--json").output)
@@ -328,7 +329,7 @@ def test_json_lines_on_the_command_line(files, tiny_backbone):
 def test_evaluate_takes_tags_without_prefixes(files, tiny_backbone):
     text = (files / "train.conll").read_text().replace("B-", "").replace("I-", "")
     (files / "plain.conll").write_text(text)
-    common = ("--out", files / "m", "--backbone", tiny_backbone, "--epochs", 1)
+    common = ("--out", files / "m", "--backbone", tiny_backbone, "--max-epochs", 1)
     assert run("train", files / "plain.conll", *common).exit_code == 0
     result = run("evaluate", files / "m", files / "plain.conll", "--json")
     assert result.exit_code == 0, result.output
@@ -348,7 +349,7 @@ def test_columns_of_tagged_tokens(files, tiny_backbone):
     assert list(found[0].values()) == list(found[1].values())
     result = run("imbalance", files / "wide.conll", "--task", "tagging", "--label-column", "pos")
     assert result.exit_code == 1
-    assert "--label-column pos must be a number" in result.output
+    assert "tag_column='pos' must be a number" in result.output
 
 
 def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, monkeypatch):
@@ -405,7 +406,7 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
     assert "--force" in result.output
     result = run("tune", files / "sms.tsv", "--storage", files / "sms.tsv", "--out", files / "u")
     assert result.exit_code == 1
-    assert "--storage" in result.output
+    assert "storage=" in result.output
     assert "give a new file, one that a search wrote" in " ".join(result.output.split())
     assert (files / "sms.tsv").read_text() == SMS
 
@@ -414,7 +415,7 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
 def test_compare_writes_table_chart_and_figures(files, tiny_backbone, train):
     out = files / "out"
     result = run(
-        "compare", "--train", files / train, "--losses", "ce, dsc", "--seeds", 2, "--epochs", 1,
+        "compare", "--train", files / train, "--losses", "ce, dsc", "--seeds", 2, "--max-epochs", 1,
         "--backbone", tiny_backbone, "--out", out,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -430,8 +431,8 @@ def test_compare_writes_table_chart_and_figures(files, tiny_backbone, train):
 
 def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
     result = run(
-        "compare", "--losses", "ce", "--seeds", 1, "--epochs", 1, "--limit", 20, "--frozen", "none",
-        "--backbone", tiny_backbone, "--out", files / "out",
+        "compare", "--losses", "ce", "--seeds", 1, "--max-epochs", 1, "--limit", 20,
+        "--frozen", "none", "--backbone", tiny_backbone, "--out", files / "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "town notes: 20 train, 109 test" in result.output
@@ -472,7 +473,7 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     out = files / "out"
     command = (
         "compare", "--train", files / "train.conll", "--losses", "ce,dice", "--seeds", 1,
-        "--backbone", tiny_backbone, "--out", out, "--epochs",
+        "--backbone", tiny_backbone, "--out", out, "--max-epochs",
     )  # fmt: skip
     result = run(*command, 1)
     assert result.exit_code == 130
@@ -519,14 +520,14 @@ def test_an_interrupted_search_says_how_to_go_on(files, tiny_backbone, monkeypat
 
     monkeypatch.setattr(FullFits, "run_one", interrupted)
     command = (
-        "tune", files / "train.conll", "--trials", 3, "--folds", 2, "--epochs", 1,
+        "tune", files / "train.conll", "--n-trials", 3, "--cv", 2, "--max-epochs", 1,
         "--backbone", tiny_backbone, "--out", files / "t",
     )  # fmt: skip
     result = run(*command)
     assert result.exit_code == 130
     assert "trial 1 of 3" in result.output
     told = flat(result.output)
-    assert "2 of 3 trials are kept; with --storage study.db and --study-name mine a" in told
+    assert "2 of 3 trials are kept; with storage='study.db' and study_name='mine' a" in told
     result = run(*command, "--storage", files / "study.db")
     assert result.exit_code == 130
     assert "interrupted: 2 of 3 trials are kept, run again to go on" in flat(result.output)
@@ -571,7 +572,7 @@ def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeyp
 
     X, y = tagged_sentences()
     write_conll(files / "bioes.conll", X, convert_scheme(y, "bioes"))
-    args = ("--epochs", 1, "--backbone", tiny_backbone, "--out")
+    args = ("--max-epochs", 1, "--backbone", tiny_backbone, "--out")
     with warnings.catch_warnings():
         warnings.simplefilter("always", ServingWarning)
         monkeypatch.setattr(warnings, "showwarning", show)
@@ -666,7 +667,7 @@ def test_compare_samplers_and_tuned_decisions(tiny_backbone):
 def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
     rows = "ce, ce + tuned, ce + SMOTE, ce + TextUnderSampler, dsc"
     result = run(
-        "compare", "--train", files / "sms.tsv", "--rows", rows, "--seeds", 1, "--epochs", 5,
+        "compare", "--train", files / "sms.tsv", "--losses", rows, "--seeds", 1, "--max-epochs", 5,
         "--features", "--backbone", tiny_backbone, "--out", files / "f",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -676,8 +677,8 @@ def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
     assert found["measure"] == "class spam"
     rows = "ce + tuned, ce + TagOverSampler, ce + BackgroundUnderSampler"
     result = run(
-        "compare", "--train", files / "train.conll", "--rows", rows, "--seeds", 1, "--epochs", 1,
-        "--backbone", tiny_backbone, "--out", files / "t",
+        "compare", "--train", files / "train.conll", "--losses", rows, "--seeds", 1,
+        "--max-epochs", 1, "--backbone", tiny_backbone, "--out", files / "t",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     found = json.loads((files / "t" / "comparison.json").read_text())
@@ -690,14 +691,14 @@ def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
 
 def test_compare_prints_the_baseline_before_a_transformer_is_trained(files, tiny_backbone):
     result = run(
-        "compare", "--train", files / "sms.tsv", "--rows", "ce, tfidf + tuned, tfidf", "--seeds", 1,
-        "--epochs", 1, "--backbone", tiny_backbone, "--out", files / "t",
+        "compare", "--train", files / "sms.tsv", "--losses", "ce, tfidf + tuned, tfidf",
+        "--seeds", 1, "--max-epochs", 1, "--backbone", tiny_backbone, "--out", files / "t",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     rows = [line.split(",")[0].strip() for line in result.output.splitlines() if "seed 0:" in line]
     assert rows == ["tfidf + tuned", "tfidf", "ce"]
     with_features = run(
-        "compare", "--train", files / "sms.tsv", "--rows", "tfidf", "--features", "--backbone",
+        "compare", "--train", files / "sms.tsv", "--losses", "tfidf", "--features", "--backbone",
         tiny_backbone, "--out", files / "f",
     )  # fmt: skip
     assert with_features.exit_code == 1
@@ -709,7 +710,7 @@ def test_features_of_a_dev_file_tune_the_decisions(files, tiny_backbone):
         option for name in ("train", "dev", "test") for option in (f"--{name}", files / "sms.tsv")
     ]
     result = run(
-        "compare", *sets, "--rows", "ce, ce + tuned, ce + prior", "--seeds", 1, "--epochs", 2,
+        "compare", *sets, "--losses", "ce, ce + tuned, ce + prior", "--seeds", 1, "--max-epochs", 2,
         "--features", "--backbone", tiny_backbone, "--out", files / "f",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -740,7 +741,7 @@ def squad(tmp_path):
 
 
 def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    common = ("--backbone", tiny_backbone, "--max-epochs", 1)
     table = json.loads(run("imbalance", squad, "--json").output)
     (found,) = table.values()
     assert (found["n_positive"], found["n_negative"]) == (20, 15 * 6 - 20)
@@ -783,7 +784,7 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
 
 
 def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences):
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    common = ("--backbone", tiny_backbone, "--max-epochs", 1)
     task = ("--task", "mrc-ner")
     X, _ = sentences
     table = json.loads(run("imbalance", files / "train.conll", *task, "--json").output)
@@ -815,8 +816,8 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
 
 def test_tune(files, tiny_backbone):
     out = files / "tuned"
-    args = ("tune", files / "train.conll", "--losses", "tversky,focal", "--trials", 3, "--folds", 2,
-            "--epochs", 1, "--backbone", tiny_backbone, "--out", out)  # fmt: skip
+    args = ("tune", files / "train.conll", "--losses", "tversky,focal", "--n-trials", 3, "--cv", 2,
+            "--max-epochs", 1, "--backbone", tiny_backbone, "--out", out)  # fmt: skip
     result = run(*args, "--storage", files / "study.db")
     assert result.exit_code == 0, result.output
     found = json.loads((out / "trials.json").read_text())
@@ -828,11 +829,11 @@ def test_tune(files, tiny_backbone):
     again = json.loads((out / "trials.json").read_text())
     assert again["trials"][:3] == found["trials"]
     assert len(again["trials"]) == 5
-    result = run("tune", files / "sms.tsv", "--trials", 2, "--folds", 2, "--epochs", 2,
+    result = run("tune", files / "sms.tsv", "--n-trials", 2, "--cv", 2, "--max-epochs", 2,
                  "--features", "--backbone", tiny_backbone, "--out", files / "f")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "best: {'loss': 'tversky'" in result.output
-    result = run("tune", files / "sms.tsv", "--trials", 6, "--folds", 2, "--epochs", 1,
+    result = run("tune", files / "sms.tsv", "--n-trials", 6, "--cv", 2, "--max-epochs", 1,
                  "--strategy", "shared", "--backbone", tiny_backbone,
                  "--out", files / "h")  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -844,7 +845,7 @@ def test_tune(files, tiny_backbone):
     # A type that one fold alone holds is missed there, and stops nothing.
     with (files / "train.conll").open("a") as file:
         file.write("\nthe\tB-EVENT\nbus\tO\n")
-    result = run("tune", files / "train.conll", "--trials", 2, "--folds", 2, "--epochs", 1,
+    result = run("tune", files / "train.conll", "--n-trials", 2, "--cv", 2, "--max-epochs", 1,
                  "--backbone", tiny_backbone, "--out", files / "e")  # fmt: skip
     assert result.exit_code == 0, result.output
     result = run("tune", files / "sms.tsv", "--losses", "nope")
@@ -968,7 +969,7 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
         message = " ".join(result.output.split())
         assert "holds running text" in message
         assert "one token a line" in message
-        assert "--text-column" in message
+        assert "text_columns" in message
     result = streamed(RAW, model, "-")
     assert result.exit_code == 1
     assert "standard input, line 1, holds running text" in " ".join(result.output.split())
@@ -994,7 +995,7 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
 
 
 def test_train_says_what_it_read(files, tiny_backbone):
-    common = ("--out", files / "m", "--backbone", tiny_backbone, "--epochs", 1)
+    common = ("--out", files / "m", "--backbone", tiny_backbone, "--max-epochs", 1)
     rows = [line.split("\t") for line in ROWS.splitlines()]
     text = "".join(f"{a},{b} (it said),{int(a == 'spam')}\n" for a, b in rows)
     (files / "a.csv").write_text("label,Text,lable_num\n" + text)
@@ -1013,20 +1014,22 @@ def test_train_says_what_it_read(files, tiny_backbone):
     ("args", "code", "message"),
     [
         (("train", "a.csv", "--label-column", "b", "--label-column", "c"), 2, "more than once"),
-        (("train", "a.csv", "--text-column", "z"), 1, "--text-column z is not in"),
-        (("train", "a.csv"), 1, "holds the label? It has ['a', 'b', 'c']: give --label-column by"),
-        (("train", "cut.csv", "--header"), 1, "check --separator and --quoting"),
-        (("train", "quote.csv"), 1, "read the file with --no-quoting"),
-        (("train", "latin.conll"), 1, "such as --encoding latin-1, or convert it"),
-        (("train", "flat.conll"), 1, "for tagged sentences, give --task tagging"),
-        (("train", "no.json"), 1, "--on-misaligned fix for the nearest"),
-        (("train", "test.conll", "--max-length", 2), 1, "--max-length"),
+        (("train", "a.csv", "--text-column", "z"), 1, "text_columns='z' is not in"),
+        (("train", "a.csv"), 1, "'2: c']: give label_column by"),
+        (("train", "cut.csv", "--header"), 1, "check the parameters separator and quoting"),
+        (("train", "quote.csv"), 1, "give quoting=False if they are part"),
+        (("train", "latin.conll"), 1, "such as encoding='latin-1', or convert it"),
+        (("train", "flat"), 1, "give task='tagging'"),
+        (("train", "no.json"), 1, "on_misaligned='fix' for the nearest"),
+        (("train", "test.conll", "--max-length", 2), 1, "max_length"),
         (("train", "test.conll", "--max-question-length", 9), 2, "is for questions"),
-        (("train", "test.conll", "--header"), 1, "--header is no option of read_conll"),
-        (("train", "two.conll"), 1, "give --text-column and --label-column"),
+        (("train", "test.conll", "--header"), 1, "header=True is no option of read_conll"),
+        (("train", "two.conll"), 1, "give token_column and tag_column"),
     ],
 )  # fmt: skip
-def test_errors_name_the_options_of_the_command(files, tiny_backbone, args, code, message):
+def test_errors_name_the_parameters_after_which_options_are_named(
+    files, tiny_backbone, args, code, message
+):
     answer = {"id": "a", "question": "who", "answers": [{"text": "anna", "answer_start": 9}]}
     paragraph = {"context": "anna went to paris .", "qas": [answer]}
     for name, text in (
@@ -1034,7 +1037,7 @@ def test_errors_name_the_options_of_the_command(files, tiny_backbone, args, code
         ("cut.csv", "a,b\nx,y,z\n"),
         ("quote.csv", 'text,label\n"win,1\n'),
         ("latin.conll", "caf\u00e9\tO\n\na\tO\n"),
-        ("flat.conll", "Ann B-PER\nin O\n"),
+        ("flat", "the DET\n\nbus NOUN\n"),
         ("no.json", json.dumps({"data": [{"paragraphs": [paragraph]}]})),
         ("two.conll", "1\tO\n2\tO\n3\tO\n\n1\tO\n"),
     ):
@@ -1044,9 +1047,6 @@ def test_errors_name_the_options_of_the_command(files, tiny_backbone, args, code
     assert result.exit_code == code
     output = " ".join(result.output.replace("\u2502", "").split())
     assert message in output
-    assert not re.search(
-        r"(text|label|token|tag)_columns?|encoding=|quoting=|task=|\w_length", output
-    )
 
 
 def test_separators_quotes_and_lengths(files, tiny_backbone):
@@ -1058,14 +1058,14 @@ def test_separators_quotes_and_lengths(files, tiny_backbone):
     assert list(json.loads(run(*args, "|", "--json").output).values()) == expected
     tabs = ("imbalance", files / "sms.tsv", "--separator", r"\t", "--no-quoting", "--json")
     assert list(json.loads(run(*tabs).output).values()) == expected
-    common = ("--backbone", tiny_backbone, "--epochs", 1, "--max-length", 8)
+    common = ("--backbone", tiny_backbone, "--max-epochs", 1, "--max-length", 8)
     assert run("train", files / "sms.tsv", "--out", files / "c", *common).exit_code == 0
     assert DiceSequenceClassifier.from_pretrained(files / "c").max_length == 8
 
 
 def test_one_name_for_the_output(files, tiny_backbone):
     for option in ("--out", "--output"):
-        result = run("tune", files / "sms.tsv", "--trials", 1, "--folds", 2, "--epochs", 1,
+        result = run("tune", files / "sms.tsv", "--n-trials", 1, "--cv", 2, "--max-epochs", 1,
                      "--features", "--backbone", tiny_backbone, option, files / option)  # fmt: skip
         assert result.exit_code == 0, result.output
         assert [path.name for path in (files / option).iterdir()] == ["trials.json"]
@@ -1134,7 +1134,7 @@ def test_encodings_and_packed_files_on_the_command_line(files):
     latin.write_bytes("Zoë\tB-PER\nlives\tO\n\nit\tO\n".encode("latin-1"))
     result = run("imbalance", latin)
     assert result.exit_code == 1
-    assert "--encoding latin-1" in " ".join(result.output.split())
+    assert "encoding='latin-1'" in " ".join(result.output.split())
     assert run("imbalance", latin, "--encoding", "latin-1").exit_code == 0
     packed = files / "train.conll.gz"
     packed.write_bytes(gzip.compress((files / "train.conll").read_bytes()))
@@ -1146,7 +1146,7 @@ def test_encodings_and_packed_files_on_the_command_line(files):
 def test_evaluate_writes_a_page(files, tiny_backbone, name):
     pytest.importorskip("matplotlib")
     model, page = files / "model", files / "report.html"
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    common = ("--backbone", tiny_backbone, "--max-epochs", 1)
     assert run("train", files / name, "--out", model, *common).exit_code == 0
     result = run("evaluate", model, files / name, "--report", page)
     assert result.exit_code == 0, result.output

@@ -120,7 +120,7 @@ REFUSED = {
     "HTML": (json.dumps([HTML]), (), "its text is HTML"),
     "KorQuAD 2": (json.dumps(WIDE), (), "'context' and 'qas'"),
     "another column": (json.dumps([task("a", "x"), task("b", "y")]), ("--label-column", "tone"),
-                       "--label-column tone is not in"),
+                       "label_column='tone' is not in"),
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from skdice.cli.app import app
 from skdice.inspection import next_to_label, suspect_labels
 
 TEXTS = ["win money now", "lunch today", "=1+1 free prize call", "the bus is late", "@bob see you"]
-QUICK = ("--epochs", "1", "--device", "cpu")
+QUICK = ("--max-epochs", "1", "--device", "cpu")
 
 
 def run(*args, code=0):
@@ -39,7 +39,7 @@ def messages(tmp_path):
 
 def test_suspects_of_texts(messages, tiny_backbone, tmp_path):
     out, page = tmp_path / "suspects.csv", tmp_path / "page.html"
-    how = (*QUICK, "--backbone", tiny_backbone, "--folds", 2)
+    how = (*QUICK, "--backbone", tiny_backbone, "--cv", 2)
     said = run("suspects", messages, "--out", out, "--report", page, *how)
     table = rows_of(out)
     assert f"{len(table)} suspects among 20 rows" in " ".join(said.split())
@@ -72,7 +72,7 @@ def test_no_cell_is_a_formula(tmp_path):
 
 
 def test_suspects_of_spans(tiny_backbone, tmp_path, sentences):
-    how = ("--epochs", 2, "--lr", "3e-3", "--device", "cpu", "--backbone", tiny_backbone)
+    how = ("--max-epochs", 2, "--lr", "3e-3", "--device", "cpu", "--backbone", tiny_backbone)
     conll, notes = tmp_path / "train.conll", tmp_path / "notes.jsonl"
     pairs = zip(*sentences, strict=True)
     blocks = ["\n".join(f"{a}\t{b}" for a, b in zip(*r, strict=True)) for r in pairs]
@@ -89,7 +89,7 @@ def test_suspects_of_spans(tiny_backbone, tmp_path, sentences):
     y = {conll: sentences[1], notes: [r["spans"] for r in records]}
     for file, estimator in files.items():
         out, page = tmp_path / f"{file.stem}.csv", tmp_path / f"{file.stem}.html"
-        run("suspects", file, "--out", out, "--report", page, "--folds", 2, *how)
+        run("suspects", file, "--out", out, "--report", page, "--cv", 2, *how)
         model = estimator(
             backbone=tiny_backbone, max_epochs=2, lr=3e-3, device="cpu", random_state=0
         )

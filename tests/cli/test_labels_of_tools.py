@@ -20,7 +20,7 @@ def run(*args):
 
 @pytest.fixture
 def fit(tmp_path, tiny_backbone):
-    return ("--out", tmp_path / "m", "--backbone", tiny_backbone, "--epochs", 1)
+    return ("--out", tmp_path / "m", "--backbone", tiny_backbone, "--max-epochs", 1)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -65,12 +65,12 @@ def test_options_are_obeyed_or_refused(tmp_path, fit):
     result = run("train", tmp_path / "t.json", "--label-column", "mood", *fit, "--force")
     assert result.exit_code == 0, result.output
     result = run("train", tmp_path / "t.json", "--label-column", "tone", *fit, "--force")
-    assert "--label-column tone is not in" in " ".join(result.output.split())
+    assert "label_column='tone' is not in" in " ".join(result.output.split())
     result = run("train", tmp_path / "t.json", "--task", "entities", *fit, "--force")
-    assert "--task classification" in " ".join(result.output.split())
+    assert "task='classification'" in " ".join(result.output.split())
     entities = {"text": "anna", "entities": [[0, 4, "PER"]]}
     (tmp_path / "e.jsonl").write_text(json.dumps(entities))
     options = ("--task", "entities", "--label-column", "mood")
     result = run("train", tmp_path / "e.jsonl", *options, *fit, "--force")
     assert result.exit_code == 1
-    assert "--label-column mood is no option" in " ".join(result.output.split())
+    assert "label_column='mood' is no option" in " ".join(result.output.split())

@@ -120,7 +120,7 @@ def test_columns_without_names_get_numbers(model, tmp_path):
     (tmp_path / "bare.tsv").write_text("".join(f"{text}\tham\n" for text in TEXTS))
     result = run(model, tmp_path / "bare.tsv")
     assert result.exit_code == 1
-    assert "say which hold the text with --text-column" in " ".join(result.output.split())
+    assert "say which hold the text with text_columns" in " ".join(result.output.split())
     result = run(model, tmp_path / "bare.tsv", "--text-column", "0")
     lines = [line.split("\t") for line in result.stdout.splitlines()]
     assert lines[0] == ["0", "1", "predicted", "probability"]

@@ -74,7 +74,7 @@ def test_the_life_of_a_model(files, tiny_backbone, kind):
         columns = ["--label-columns", "money, spam,travel"]
     model = files / "m"
     train = ["train", file, "--out", model, "--backbone", tiny_backbone, "--loss", "ce", *columns]
-    result = run(*train, "--epochs", 40, "--lr", "1e-2", "--batch-size", 8)
+    result = run(*train, "--max-epochs", 40, "--lr", "1e-2", "--batch-size", 8)
     assert result.exit_code == 0, result.output
     assert "3 classes: spam 12, money 6, travel 6" in result.output
     result = run("evaluate", model, file, "--json", "--report", files / "page.html", *columns)
@@ -103,7 +103,7 @@ def test_the_life_of_a_model(files, tiny_backbone, kind):
 def test_one_label_is_evaluated(files, tiny_backbone):
     one = ["--label-columns", "money"]
     train = ["train", files / "a.csv", "--out", files / "m", "--backbone", tiny_backbone, *one]
-    assert run(*train, "--loss", "ce", "--epochs", 1).exit_code == 0
+    assert run(*train, "--loss", "ce", "--max-epochs", 1).exit_code == 0
     result = run("evaluate", files / "m", files / "a.csv", "--json", *one)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["money"]["support"] == 6
@@ -114,13 +114,13 @@ def test_compare_and_tune(files, tiny_backbone):
     out = files / "c"
     rows = "ce, dsc"
     result = run(
-        "compare", "--train", files / "a.csv", "--rows", rows, "--seeds", 1, "--out", out, *csv
+        "compare", "--train", files / "a.csv", "--losses", rows, "--seeds", 1, "--out", out, *csv
     )
     assert result.exit_code == 0, result.output
     assert "F1 of each label" in result.output
     figures = json.loads((out / "comparison.json").read_text())
     assert "f1 of travel" in figures["rows"][0]
     assert (out / "comparison.png").is_file()
-    how = ["--trials", 1, "--folds", 2, "--out", files / "t", *csv]
+    how = ["--n-trials", 1, "--cv", 2, "--out", files / "t", *csv]
     result = run("tune", files / "a.csv", "--losses", "ce", *how)
     assert result.exit_code == 0, result.output

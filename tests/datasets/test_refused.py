@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
+import tracemalloc
 
 import datasets as hf
 import pytest
 
 from skdice.datasets import (
     read_annotations,
+    read_conll,
     read_dataset,
     read_table,
     read_texts,
@@ -501,3 +505,34 @@ def test_tables_of_tokens_are_read_in_one_pass(tmp_path):
     columns = "".join(f"w{i % 7}\tO\n" + "\n" * (i % 10 == 9) for i in range(n))
     few, many = put(tmp_path, "few.txt", columns), put(tmp_path, "many.txt", columns * 20)
     assert calls(read_dataset, many) < 8 * calls(read_dataset, few)
+
+
+def test_moving_many_entities_takes_time_in_proportion(tmp_path):
+    n = 6000
+    spans = [{"start": 4 * i + 1, "end": 4 * i + 4, "text": "Ann", "label": "P"} for i in range(n)]
+    path = put(tmp_path, "a.jsonl", lines({"text": "Ann " * n, "entities": spans}))
+    begin = time.process_time()
+    with pytest.warns(UserWarning, match=f"{n} of them were moved"):
+        found = read_annotations(path, on_misaligned="fix").entities[0]
+    assert found == [(4 * i, 4 * i + 3, "P") for i in range(n)]
+    assert time.process_time() - begin < 3  # 6000 searches of the whole text take 10 times as long
+
+
+def test_a_folder_of_files_is_put_on_the_disk_once(tmp_path, monkeypatch):
+    n = []
+    monkeypatch.setattr(os, "fsync", lambda handle: n.append(handle))
+    for tool in ("brat", "webanno"):
+        write_annotations(tmp_path / tool, ["Ann"] * 50, [[(0, 3, "PER")]] * 50, tool)
+    assert len(n) <= 4  # the folder, and its parent
+
+
+def test_a_file_of_columns_takes_little_memory(tmp_path):
+    rows = "".join(f"w{i * 7919 % 10_007}x\tO\n" + "\n" * (i % 16 == 15) for i in range(200_000))
+    path = put(tmp_path, "a.conll", rows)
+    tracemalloc.start()
+    try:
+        read_conll(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * len(rows)

@@ -133,7 +133,16 @@ def test_files_of_squad_on_the_command_line(tiny_backbone, tmp_path):
     file, model, out = tmp_path / "q.json", tmp_path / "m", tmp_path / "p.json"
     file.write_text(json.dumps({"data": questions}))
     assert read_squad(file)[1] == Y
-    call = ("train", file, "--task", "multi-span-qa", "--backbone", tiny_backbone, "--epochs", 1)
+    call = (
+        "train",
+        file,
+        "--task",
+        "multi-span-qa",
+        "--backbone",
+        tiny_backbone,
+        "--max-epochs",
+        1,
+    )
     for args in (
         (*call, "--out", model),
         ("predict", model, file, "--out", out),

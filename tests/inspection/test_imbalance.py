@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -31,3 +34,8 @@ def test_imbalance():
 def test_tensors_are_counted_as_numbers():
     found = imbalance(torch.tensor([0, 0, 0, 1]))
     assert (found.counts, found.background, found.ratio) == ({0: 3, 1: 1}, 0, 3.0)
+
+
+def test_counting_loads_no_torch():
+    code = "import sys; from skdice.inspection import imbalance; imbalance(list('ab'))"
+    subprocess.run([sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True)

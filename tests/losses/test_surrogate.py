@@ -165,6 +165,20 @@ def test_indices_are_distributions_of_one_class(name, n_classes, weighted):
     torch.testing.assert_close(*values, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
+def test_a_head_of_one_number_ends_with_odds_that_the_weights_raise(share):
+    """As docs/guide/losses.md says: by (2 - F) / F, which is 1 only where F is 1."""
+    target = (torch.arange(200) < 200 * share).long()
+    low, high = -20.0, 20.0
+    for _ in range(60):  # the logit at which the slope is 0
+        middle = (low + high) / 2
+        logits = torch.full((200,), middle, dtype=torch.float64)
+        low, high = (low, middle) if slope(DiceLoss(), logits, target).sum() > 0 else (middle, high)
+    p = 1 / (1 + math.exp(-middle))
+    f = (2 * share * p * 200 + 0.01) / (p * 200 + share * 200 + 0.01)
+    assert p / (1 - p) == pytest.approx(share / (1 - share) * (2 - f) / f, rel=1e-6)
+
+
 @pytest.mark.parametrize("lead", [10.0, 25.0, 26.0, 90.0])
 def test_sums_of_indices_are_right_where_float32_does_not_hold_them(lead):
     logits = torch.tensor([[lead, 0.0, 0.0, -1.0], [0.0, 100.0, 0.0, 1.0]], requires_grad=True)

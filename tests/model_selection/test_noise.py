@@ -216,7 +216,7 @@ def compared(tmp_path, tiny_backbone, *args):
 
     lines = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n"
     (tmp_path / "sms.tsv").write_text("label\ttext\n" + lines * 5)
-    args = ("compare", "--train", tmp_path / "sms.tsv", "--epochs", 1, "--out", tmp_path / "o",
+    args = ("compare", "--train", tmp_path / "sms.tsv", "--max-epochs", 1, "--out", tmp_path / "o",
             "--backbone", tiny_backbone, *args)  # fmt: skip
     result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
@@ -225,7 +225,7 @@ def compared(tmp_path, tiny_backbone, *args):
 
 def test_compare_says_what_its_rows_are_and_fits_80_columns(tmp_path, tiny_backbone):
     rows = "ce, dice, dsc, ce + RandomOverSampler, ce_dice + tuned"
-    text = compared(tmp_path, tiny_backbone, "--rows", rows, "--seeds", 2)
+    text = compared(tmp_path, tiny_backbone, "--losses", rows, "--seeds", 2)
     flat = " ".join(text.split())
     table = text[text.index("row ") :].splitlines()
     assert max(map(len, table[: table.index("")] if "" in table else table)) <= 80
@@ -307,7 +307,7 @@ def test_a_comparison_tells_row_epoch_update_and_the_time_left(capsys, monkeypat
 
 
 def test_compare_with_one_seed_has_no_spread(tmp_path, tiny_backbone):
-    text = compared(tmp_path, tiny_backbone, "--rows", "ce, dice", "--seeds", 1)
+    text = compared(tmp_path, tiny_backbone, "--losses", "ce, dice", "--seeds", 1)
     assert "±" not in text
     assert "seed(s)" not in text
     if "Intervals" in text:

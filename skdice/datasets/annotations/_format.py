@@ -169,18 +169,12 @@ def kept_beside(metadata: Mapping[str, Any], *own: str) -> dict[str, Any]:
     """
 
     def is_free(name: str, value: Any) -> bool:
-        # The answer and the tokens of Prodigy change no format.
-        return name not in _READ or name in own or (
-            name == "answer" and value == "accept"
-        ) or (name == "tokens" and _are_places(value))  # fmt: skip
+        # The answer of Prodigy that obeying does not change.
+        return name not in _READ or name in own or (name == "answer" and value == "accept")
 
     free = {name: value for name, value in metadata.items() if is_free(name, value)}
     others = {name: value for name, value in metadata.items() if name not in free}
     return {**free, **({OWN: others} if others else {})}
-
-
-def _are_places(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
 
 
 def rest_of(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:

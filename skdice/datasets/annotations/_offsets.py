@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -152,11 +151,14 @@ def _hint(record: Record, unit: str) -> str:
 
 def _nearest(span: Span, text: str) -> tuple[int, int] | None:
     """Return the place of a span's text that is nearest to its offsets."""
-    start = span.parts[0][0]
-    if not isinstance(span.text, str) or not span.text or not isinstance(start, (int, float)):
+    start, held = span.parts[0][0], span.text
+    if not isinstance(held, str) or not held or not isinstance(start, (int, float)):
         return None
-    places = [match.span() for match in re.finditer(re.escape(span.text), text)]
-    return min(places, key=lambda place: abs(place[0] - start), default=None)
+    start = min(max(int(start), 0), len(text))
+    before, behind = text.rfind(held, 0, start + len(held)), text.find(held, start)
+    places = [place for place in (before, behind) if place >= 0]
+    at = min(places, key=lambda place: abs(place - start), default=None)
+    return None if at is None else (at, at + len(held))
 
 
 def resolve(

@@ -23,7 +23,7 @@ def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
 def token_records(
     source: Source, rows: list[tuple[str, Any, list[Any]]], metadata: list[dict[str, Any]]
 ) -> Iterator[Record]:
-    """Records of tokens with tags or spans."""
+    """Records of tokens with tags or spans; a row goes when its record was taken."""
     tags = [[tag or "O" for tag in row] for _, _, row in rows if row and not are_spans(row)]
     try:
         scheme = infer_scheme(tags)
@@ -33,7 +33,9 @@ def token_records(
         raise ValueError(
             f"{str(source.path)!r} holds tags without B- and I-, such as {tags[0][0]!r}"
         )
-    for (place, tokens, spans), more in zip(rows, metadata, strict=True):
+    del tags
+    for i, ((place, tokens, spans), more) in enumerate(zip(rows, metadata, strict=True)):
+        rows[i - 1 : i] = [("", [], [])] * (i > 0)  # is a record by now
         text, places = joined(tokens)
         if not are_spans(spans):  # a tag of None is a token that nobody annotated
             unknown = [(None, i, i + 1) for i, tag in enumerate(spans) if tag is None]

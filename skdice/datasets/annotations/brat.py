@@ -112,7 +112,7 @@ def _spans(source: Source, document: Path) -> Iterator[Span]:
 
 def _write(path: Path, rows: list[Row]) -> None:
     names = names_of(rows)
-    with replaced(path, lambda name: False) as folder:
+    with replaced(path, lambda name: False, each_file=False) as folder:
         for row, name in zip(rows, names, strict=True):
             if row.text.startswith("\ufeff"):
                 raise ValueError(

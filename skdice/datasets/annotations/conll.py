@@ -63,6 +63,7 @@ def _read(source: Source) -> Iterator[Record]:
         raise source.fault("its comments", f"{problem}: mend the file")
     places = [f"sentence {i}" for i in range(1, len(X) + 1)]
     rows = list(zip(places, X, y if source.with_entities else [[] for _ in X], strict=True))
+    del X, y  # each row goes as soon as it is a record
     if not blocks:
         yield from token_records(source, rows, [{} for _ in rows])
         return

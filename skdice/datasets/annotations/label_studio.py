@@ -98,8 +98,10 @@ class LabelStudio(JsonFormat):
             )
 
     def dump(self, row: Row) -> dict[str, Any]:
-        ids = row.metadata.get("entity_ids")
-        known = isinstance(ids, list) and len(ids) == len(row.entities)
+        ids, others = row.metadata.get("entity_ids"), row.metadata.get("result")
+        others = others if isinstance(others, list) and not row.predicted else []
+        is_related = any(_is_relation(item) for item in others)
+        known = isinstance(ids, list) and len(ids) == len(row.entities) and is_related
         names = ids if known and ids else [f"e{i}" for i in range(len(row.entities))]
         result: list[Any] = []
         for name, entity in zip(names, row.entities, strict=True):
@@ -108,13 +110,10 @@ class LabelStudio(JsonFormat):
             value["labels"] = [entity.label]
             tags = {"from_name": "label", "to_name": "text", "type": "labels"}
             result.append({"id": str(name), **tags, "value": value, **score})
-        others = row.metadata.get("result")
         out: dict[str, Any] = {"data": {"text": row.text}}
-        written = {"entity_ids"} if known else set()
+        written = ["entity_ids"] * known + ["result"] * bool(others)
         if not row.predicted:
-            if isinstance(others, list):
-                result, written = result + others, {*written, "result"}
-            out["annotations"] = [{"result": result}]
+            out["annotations"] = [{"result": result + others}]
         else:
             scores = [entity.score for entity in row.entities if entity.score is not None]
             mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
@@ -138,6 +137,10 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
     """The labels of a region: of ``labels``, ``hypertextlabels`` and the like."""
     lists = (v for name, v in value.items() if name.endswith("labels") and isinstance(v, list))
     return next(lists, None)
+
+
+def _is_relation(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "relation"
 
 
 def _is_html(value: Any) -> bool:
@@ -263,7 +266,7 @@ def _record(
         key = texts[0]
     if others:
         metadata = {**metadata, "result": others}
-    if any(isinstance(item, dict) and item.get("type") == "relation" for item in others):
+    if any(map(_is_relation, others)):
         metadata = {**metadata, "entity_ids": ids}
     labels = of_choices or None if source.of_labels else None
     spans = [] if source.of_labels else spans

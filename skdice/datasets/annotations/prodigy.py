@@ -67,7 +67,9 @@ class Prodigy(JsonFormat):
         for entity in row.entities:
             score = {} if entity.score is None else {"score": entity.score}
             spans.append({"start": entity.start, "end": entity.end, "label": entity.label, **score})
-        out = {**kept_beside(row.metadata), "text": row.text, "spans": spans}
+        tokens = row.metadata.get("tokens")
+        own = ["tokens"] if isinstance(tokens, list) and _fit(tokens, row.text) else []
+        out = {**kept_beside(row.metadata, *own), "text": row.text, "spans": spans}
         scores = [entity.score for entity in row.entities if entity.score is not None]
         if scores:
             meta = out.get("meta")
@@ -106,6 +108,17 @@ def _labels(source: Source) -> Iterator[Record]:
         source.told.append(both)
     for record, kept in rows.values():
         yield record._replace(labels={"label": list(kept)})
+
+
+def _fit(tokens: list[Any], text: str) -> bool:
+    """Return True if tokens are those of a text."""
+    return all(
+        isinstance(token, dict)
+        and isinstance(token.get("start"), int)
+        and isinstance(token.get("end"), int)
+        and text[token["start"] : token["end"]] == token.get("text") != ""
+        for token in tokens
+    ) and bool(tokens)
 
 
 def _is_refused(span: Any) -> bool:

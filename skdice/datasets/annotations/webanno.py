@@ -86,7 +86,7 @@ class WebAnno(Format):
                 "each has a file"
             )
         names = names_of(rows)
-        with replaced(path, lambda name: False) as folder:
+        with replaced(path, lambda name: False, each_file=False) as folder:
             for row, name in zip(rows, names, strict=True):
                 file = folder / f"{name}.tsv"
                 file.parent.mkdir(parents=True, exist_ok=True)

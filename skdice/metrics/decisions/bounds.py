@@ -199,8 +199,10 @@ class Bound(Objective):
         order = np.arange(len(trials))
         if steps.starts is None:
             return order, [0]
-        last = len(trials) - 1
-        return order, [last - i if self.loose_first else i for i in steps.starts]
+        middle, strict, loose = steps.starts
+        if self.loose_first:  # the safe end has the second start
+            return order, [len(trials) - 1 - i for i in (middle, loose, strict)]
+        return order, [middle, strict, loose]
 
 
 @checked

@@ -23,7 +23,8 @@ class Counts:
     positive : int or None
         The kind that counts, of two classes.
     starts : tuple of int or None
-        Where the tests of a bound begin, if the strictest threshold is not the safest one.
+        Where the tests of a bound begin, if the strictest threshold is not the safest one: near
+        the middle, on its strict and on its loose side.
     sum_by_pair : callable or None
         `total` of one of several classes, which hits alone do not tell.
     """
