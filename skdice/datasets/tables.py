@@ -236,17 +236,8 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
-    return table_to_predict(
-        Path(path),
-        n_texts=n_texts,
-        text_columns=text_columns,
-        label_column=label_column,
-        label_columns=label_columns,
-        separator=separator,
-        header=header,
-        quoting=quoting,
-        encoding=encoding,
-    ).texts
+    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
+    return to_predict(source, n_texts, text_columns, label_column, label_columns).texts
 
 
 class ToPredict(NamedTuple):
@@ -258,26 +249,20 @@ class ToPredict(NamedTuple):
     separator: str | None  # None of JSON
 
 
-def table_to_predict(
-    path: Path,
-    *,
+def to_predict(
+    source: Source,
     n_texts: int = 1,
     text_columns: Any = None,
     label_column: Any = None,
     label_columns: Any = None,
-    separator: str | None = None,
-    header: bool | None = None,
-    quoting: bool | None = None,
-    encoding: str = "utf-8",
 ) -> ToPredict:
     """The table that `read_texts` reads the texts of."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
-    source = Source(path, encoding, separator=separator, header=header, quoting=quoting)
     labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
     is_plain = suffix_of(source.path) != ".csv" and not source.is_json
-    if separator is None and is_plain:
-        asked = texts_in or labels_in or header
+    if source.separator is None and is_plain:
+        asked = texts_in or labels_in or source.header
         source.separator = None if asked and "," in first_line(source.head) else "\t"
     source.with_entities = False
     source.name_columns([*texts_in, *(column for _, column in labels_in)])
@@ -287,7 +272,8 @@ def table_to_predict(
     if not texts:
         texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
     cells = [cells for _, cells in table.rows]
-    separator = None if source.is_json else source.separator or separator_of(path, source.head)
+    named = source.separator or separator_of(source.path, source.head)
+    separator = None if source.is_json else named
     return ToPredict(table.names, cells, table.texts(texts), separator)
 
 

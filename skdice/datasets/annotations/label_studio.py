@@ -268,6 +268,6 @@ def _record(
         metadata = {**metadata, "result": others}
     if any(map(_is_relation, others)):
         metadata = {**metadata, "entity_ids": ids}
-    labels = of_choices or None if source.of_labels else None
+    answers = of_choices or None if source.of_labels else None
     spans = [] if source.of_labels else spans
-    return Record(place, (data[key],), spans, rest_of(metadata, key), labels=labels)
+    return Record(place, (data[key],), spans, rest_of(metadata, key), labels=answers)
