@@ -155,6 +155,7 @@ def labelled_texts(
     table = _of_tool(source, texts_in, labels_in) or _load(source)
     texts = [table.index(column, "text_columns") for column in texts_in]
     labels = [table.index(column, name) for name, column in labels_in]
+    _refuse_foreign(table)
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
         raise fault(path, table.rows[0][0], f"{problem}: check the parameter separator")
@@ -359,7 +360,8 @@ class _Table:
             return (named or columns)[0]
         remedy = "give label_column by index or name"
         if self.names is None:
-            remedy += ", or header=True if the first line names the columns"
+            remedy = "give label_column by index with header=False, or header=True if the first "
+            remedy += "line names the columns"
         flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
         if len(flags) > 1 and self.names is not None:
             remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
@@ -488,6 +490,21 @@ def _load(source: Source) -> _Table:
         raise fault(path, source.values[0][0], problem + "to_json(orient='records', lines=True)")
     rows = [(place, [record.get(name) for name in names]) for place, record in source.values]
     return _Table(path, names, rows)
+
+
+_SLASHES = re.compile(r"\S+/(O|[BI]-\S+)( \S+/(O|[BI]-\S+))*")
+
+
+def _refuse_foreign(table: _Table) -> None:
+    """Refuse tables and lines of other forms by their names."""
+    place, first = table.rows[0]
+    names = {str(cell).strip().lower() for cell in (table.names or first)}
+    if {"begin offset", "end offset"} <= names:
+        problem = "entities of Amazon Comprehend without their texts: write both, as in "
+        raise fault(table.path, place, problem + '{"text": "Ann", "entities": [[0, 3, "PER"]]}')
+    if table.width == 1 and _SLASHES.fullmatch(str(first[0]).strip()):
+        problem = f"{str(first[0])!r:.40} has tags behind slashes, which are not read: write a "
+        raise fault(table.path, place, problem + "token and its tag on each line")
 
 
 _FASTTEXT = "__label__"

@@ -223,7 +223,7 @@ def _record(
         if names := _choices(item):
             of_choices.setdefault(str(item.get("from_name", "choices")), []).extend(names)
         if isinstance(item, dict) and str(item.get("type")) == "paragraphlabels":
-            raise source.fault(place, _DIALOGUE)
+            raise source.fault(place, f"{item.get('to_name')!r} {_DIALOGUE}")
         value = item.get("value") if isinstance(item, dict) else None
         labels = _labels(value) if isinstance(value, dict) else None
         if isinstance(value, dict) and "start" in value and _is_of_labels(item):
