@@ -176,7 +176,7 @@ def rules(odds: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     bag, line = float(found.biases.mean()), plug_in(odds, truth)
     return {
         "plain": 0.0,
-        "bag of 10, kept above 0.607 sd (before)": (ten * kept(gains[:10], float(np.exp(-0.5)))),
+        "bag of 10, kept above 0.607 sd": (ten * kept(gains[:10], float(np.exp(-0.5)))),
         "best on all rows": float(tune(rows, Fbeta(), n_draws=0).bias[0]),
         "TunedThresholdClassifierCV": tuned_threshold_cv(odds, truth),
         "bag of 10": ten,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skdice._compat import check_method_params
 from skdice.estimators.scores import outputs_of
@@ -17,6 +19,13 @@ def fitted_on(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str
     """A clone of the estimator that was fitted on some rows; `params` of each row are split too."""
     chosen = check_method_params(X, params, rows)
     return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)
+
+
+def group_folds(cv: Any, stratified: bool) -> Any:
+    """A splitter that keeps groups together, for a number of folds; any other `cv` as it is."""
+    if not isinstance(cv, Integral) or isinstance(cv, bool):
+        return cv
+    return (StratifiedGroupKFold if stratified else GroupKFold)(int(cv))
 
 
 def probabilities_of(model: Any, X: Any) -> tuple[np.ndarray, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,14 +10,13 @@ import numpy as np
 import torch
 from joblib import Parallel, delayed
 from sklearn.base import is_classifier
-from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.utils.validation import check_consistent_length
 from torch.serialization import safe_globals
 
 from skdice._checks import check_has, checked, shown
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
 from skdice.estimators.before_folds import check_rows, with_pos_label
-from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
+from skdice.estimators.held_out import aligned, fitted_on, group_folds, probabilities_of
 from skdice.metrics.labels import as_labels, check_given, plain_values
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
@@ -136,9 +134,8 @@ def out_of_fold(
     check_consistent_length(X, y)
     check_rows(estimator, X, y)
     classifies = is_classifier(estimator)
-    if groups is not None and isinstance(cv, Integral) and not isinstance(cv, bool):
-        stratified = classifies and as_labels(y).ndim == 1
-        cv = (StratifiedGroupKFold if stratified else GroupKFold)(int(cv))
+    if groups is not None:
+        cv = group_folds(cv, classifies and as_labels(y).ndim == 1)
     splits = folds_of(cv, X, y, classifies, groups=groups)
     n, tests = len(y), [np.arange(len(y))[test] for _, test in splits]
     if not np.array_equal(np.sort(np.concatenate(tests)), np.arange(n)):

@@ -16,10 +16,9 @@ from skdice._warn import warn
 from skdice.exceptions import TrialWarning
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import finalists
-from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.heads.strategy import HeadFits
 from skdice.model_selection.progress import SearchProgress
-from skdice.model_selection.records import Settings, TrialRecord, TrialRow, ended_trials, has_ended
+from skdice.model_selection.records import TrialRecord, TrialRow, ended_trials, has_ended
 from skdice.model_selection.retries import (
     enter,
     number_without_retries,
@@ -125,7 +124,7 @@ class SearchRun:
         settings = [self._suggest(trial) for trial in self._running]
         for trial in self._running:
             own(trial)
-        self._records = self._run(settings, self._running)
+        self._records = self.strategy.run(settings, self._running)
         for params, record in zip(settings, self._records, strict=True):
             record.params = params
         record = self._records[0]
@@ -142,18 +141,6 @@ class SearchRun:
             seed = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
             self.study.sampler = import_optuna().samplers.TPESampler(seed=int(seed))
         return suggest(trial, self.spaces)
-
-    def _run(self, settings: Settings, trials: list[Any]) -> list[TrialRecord]:
-        """Run trials; as full fits if a scorer asks for rows that heads did not predict."""
-        try:
-            return self.strategy.run(settings, trials)
-        except OtherRowsError as error:
-            if self.search.strategy == "shared":
-                raise ValueError(
-                    f"strategy='shared' is not possible: {error}; use 'full' or 'auto'"
-                ) from error
-        self.strategy = self.full
-        return [self.full.run_one(params) for params in settings]
 
     def _after_round(self, study: Any, first: Any) -> None:
         """Tell Optuna the other trials of the round, and the callbacks all of them."""

@@ -1,13 +1,52 @@
-"""Sentences of tokens in files and streams, and records of their spans."""
+"""Sentences of tokens in files and streams: the part that tags and spans share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from skdice.datasets.auto import read_source, source_of, task_of
 from skdice.datasets.conll import Line, columns_of
 from skdice.datasets.tagged import holds_columns
+from skdice.tasks._base import Named, Task
+
+
+class TokenRows(Task):
+    """A task whose rows are sentences of tokens, with tags or spans."""
+
+    hub_tag = "token-classification"
+    example = '[["Ann", "lives", "in", "Rome"]]'
+    keys: ClassVar[tuple[str, ...]] = ("tokens",)
+    rows_are = "blocks"
+    formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
+    unit = "tokens"
+    judged = "spans"
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return sentences as lists of tokens."""
+        return read_tokens_of(model, path, encoding, table), []
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the tokens of a sentence, which stand alone or in columns."""
+        return tokens_of_block(model, where, lines)
+
+    def method_for(self, how: str) -> str:
+        """Return the method for tags, or for tags with their spans."""
+        return "predict" if how == "conll" else "predict_tagged"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return a token and its tag a line, or a record."""
+        if how != "conll":
+            return super().written(model, how, x, name, found)
+        return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the tokens, the tags if there are any, and the spans."""
+        return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
 
 
 def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any]) -> list[list[str]]:

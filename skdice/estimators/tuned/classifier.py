@@ -11,12 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin
-from sklearn.model_selection import (
-    GroupKFold,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +20,7 @@ from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
-from skdice.estimators.held_out import probabilities_of
+from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.metrics.calibration import log, log_odds
@@ -304,9 +299,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         rows = np.zeros(len(labels))
         cv: Any = 5 if self.cv is None else self.cv
         if groups is not None:
-            if isinstance(cv, Integral):
-                cv = (GroupKFold if labels.ndim == 2 else StratifiedGroupKFold)(int(cv))
-            return cv.split(X, labels, groups)
+            return group_folds(cv, labels.ndim == 1).split(X, labels, groups)
         if labels.ndim == 2 and isinstance(cv, Real):
             return _label_splits(labels, cv, draw_seed(self.random_state))
         if isinstance(cv, Real) and not isinstance(cv, Integral):

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import KFold
 
 from skdice._fitting import all_or_nothing, check_params
 from skdice.engine.fit_plan import check_validation, draw_seed
-from skdice.estimators.held_out import probabilities_of
+from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import Scored, outputs_of
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.metrics.calibration import log
@@ -151,7 +151,7 @@ class BiasTunedTagger(Scored, BiasTuned):
         tags, ends = spans.tags, spans.ends
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
         self.__dict__.pop("span_scales_", None)
-        scored = self.task.tagged(self._decider(), tables)
+        scored = self.task.tagged(self._decider(), [], tables)
         pairs = (judged(s, row, self.scheme_) for (_, s), row in zip(scored, tags, strict=True))
         self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
         return self
@@ -247,8 +247,7 @@ class BiasTunedTagger(Scored, BiasTuned):
             return [(np.sort(order[size:]), np.sort(order[:size]))]
         n_folds: Any = 5 if self.cv is None else self.cv
         if groups is not None:
-            cv = GroupKFold(int(n_folds)) if isinstance(n_folds, Integral) else n_folds
-            return cv.split(np.zeros(n_rows), groups=groups)
+            return group_folds(n_folds, False).split(np.zeros(n_rows), groups=groups)
         if isinstance(n_folds, Integral):
             seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))

@@ -57,25 +57,31 @@ def positive_of(estimator: Any, labels: np.ndarray, pos_label: Any = None) -> in
     else as `positive_class` chooses by the counts of `labels`. Behind a sampler, which makes the
     classes alike, only a positive class that the user set is the classifier's own.
     """
-    inner, sampled = estimator, False
-    while (steps := getattr(inner, "steps", None)) or hasattr(inner, "best_estimator_"):
-        sampled = sampled or any(hasattr(step, "fit_resample") for _, step in steps or ())
-        inner = steps[-1][1] if steps else inner.best_estimator_
+    inner, sampled = _innermost(estimator, "best_estimator_")
     chosen = not sampled or getattr(inner, "pos_label", None) is not None
     if pos_label is None and chosen and hasattr(inner, "positive_"):
         return int(inner.positive_)
-    counts = np.array([np.sum(labels == label) for label in estimator.classes_])
-    return positive_class(estimator.classes_, counts, pos_label)
+    return _by_counts(estimator.classes_, labels, pos_label)
 
 
 def positive_before_fit(
     estimator: Any, labels: np.ndarray, classes: np.ndarray, pos_label: Any = None
 ) -> int:
     """Index of the positive class that `positive_of` will give once the classifier is fitted."""
-    inner = estimator
-    while (steps := getattr(inner, "steps", None)) or hasattr(inner, "estimator"):
-        inner = steps[-1][1] if steps else inner.estimator
     if pos_label is None:
-        pos_label = getattr(inner, "pos_label", None)
+        pos_label = getattr(_innermost(estimator, "estimator")[0], "pos_label", None)
+    return _by_counts(classes, labels, pos_label)
+
+
+def _innermost(estimator: Any, held_as: str) -> tuple[Any, bool]:
+    """The last step of pipelines, or what is held as an attribute, and if a sampler is before."""
+    inner, sampled = estimator, False
+    while (steps := getattr(inner, "steps", None)) or hasattr(inner, held_as):
+        sampled = sampled or any(hasattr(step, "fit_resample") for _, step in steps or ())
+        inner = steps[-1][1] if steps else getattr(inner, held_as)
+    return inner, sampled
+
+
+def _by_counts(classes: np.ndarray, labels: np.ndarray, pos_label: Any) -> int:
     counts = np.array([np.sum(labels == label) for label in classes])
     return positive_class(classes, counts, pos_label)
