@@ -1,4 +1,4 @@
-"""Checks before a fit, and the state after one that failed."""
+"""Checks before a fit, and what others find of it meanwhile and after it failed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,26 @@ from skdice._checks import check_value, shown
 from skdice._compat import Interval, StrOptions
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def draft_of(estimator: Any) -> Any:
+    """A copy with the attributes of this moment, which are then its own."""
+    draft = object.__new__(type(estimator))
+    draft.__dict__.update(estimator.__dict__)
+    return draft
+
+
+def of_one_fit(method: Method) -> Method:
+    """Let a method find one fit from its start to its end, whoever fits its object meanwhile.
+
+    A fit puts all its attributes into an object at once, and this takes them at once.
+    """
+
+    @wraps(method)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(draft_of(self), *args, **kwargs)
+
+    return cast(Method, whole)
 
 
 def all_or_nothing(method: Method, of: type[BaseException] = BaseException) -> Method:

@@ -30,7 +30,7 @@ from skdice.engine.devices import resolve_device
 from skdice.engine.graphs import Graphs
 from skdice.engine.net import FineTuningNet
 from skdice.losses import LOSSES, SpanEndsLoss, for_trainer
-from skdice.model_selection.heads.data import fit_heads
+from skdice.model_selection.heads.training import fit_heads
 from tests.data import (
     LABEL_SETS,
     UNEVEN,

@@ -155,6 +155,7 @@ def labelled_texts(
     table = _of_tool(source, texts_in, labels_in) or _load(source)
     texts = [table.index(column, "text_columns") for column in texts_in]
     labels = [table.index(column, name) for name, column in labels_in]
+    _refuse_foreign(table)
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
         raise fault(path, table.rows[0][0], f"{problem}: check the parameter separator")
@@ -236,17 +237,8 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
-    return table_to_predict(
-        Path(path),
-        n_texts=n_texts,
-        text_columns=text_columns,
-        label_column=label_column,
-        label_columns=label_columns,
-        separator=separator,
-        header=header,
-        quoting=quoting,
-        encoding=encoding,
-    ).texts
+    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
+    return to_predict(source, n_texts, text_columns, label_column, label_columns).texts
 
 
 class ToPredict(NamedTuple):
@@ -258,26 +250,20 @@ class ToPredict(NamedTuple):
     separator: str | None  # None of JSON
 
 
-def table_to_predict(
-    path: Path,
-    *,
+def to_predict(
+    source: Source,
     n_texts: int = 1,
     text_columns: Any = None,
     label_column: Any = None,
     label_columns: Any = None,
-    separator: str | None = None,
-    header: bool | None = None,
-    quoting: bool | None = None,
-    encoding: str = "utf-8",
 ) -> ToPredict:
     """The table that `read_texts` reads the texts of."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
-    source = Source(path, encoding, separator=separator, header=header, quoting=quoting)
     labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
     is_plain = suffix_of(source.path) != ".csv" and not source.is_json
-    if separator is None and is_plain:
-        asked = texts_in or labels_in or header
+    if source.separator is None and is_plain:
+        asked = texts_in or labels_in or source.header
         source.separator = None if asked and "," in first_line(source.head) else "\t"
     source.with_entities = False
     source.name_columns([*texts_in, *(column for _, column in labels_in)])
@@ -287,7 +273,8 @@ def table_to_predict(
     if not texts:
         texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
     cells = [cells for _, cells in table.rows]
-    separator = None if source.is_json else source.separator or separator_of(path, source.head)
+    named = source.separator or separator_of(source.path, source.head)
+    separator = None if source.is_json else named
     return ToPredict(table.names, cells, table.texts(texts), separator)
 
 
@@ -373,7 +360,8 @@ class _Table:
             return (named or columns)[0]
         remedy = "give label_column by index or name"
         if self.names is None:
-            remedy += ", or header=True if the first line names the columns"
+            remedy = "give label_column by index with header=False, or header=True if the first "
+            remedy += "line names the columns"
         flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
         if len(flags) > 1 and self.names is not None:
             remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
@@ -502,6 +490,21 @@ def _load(source: Source) -> _Table:
         raise fault(path, source.values[0][0], problem + "to_json(orient='records', lines=True)")
     rows = [(place, [record.get(name) for name in names]) for place, record in source.values]
     return _Table(path, names, rows)
+
+
+_SLASHES = re.compile(r"\S+/(O|[BI]-\S+)( \S+/(O|[BI]-\S+))*")
+
+
+def _refuse_foreign(table: _Table) -> None:
+    """Refuse tables and lines of other forms by their names."""
+    place, first = table.rows[0]
+    names = {str(cell).strip().lower() for cell in (table.names or first)}
+    if {"begin offset", "end offset"} <= names:
+        problem = "entities of Amazon Comprehend without their texts: write both, as in "
+        raise fault(table.path, place, problem + '{"text": "Ann", "entities": [[0, 3, "PER"]]}')
+    if table.width == 1 and _SLASHES.fullmatch(str(first[0]).strip()):
+        problem = f"{str(first[0])!r:.40} has tags behind slashes, which are not read: write a "
+        raise fault(table.path, place, problem + "token and its tag on each line")
 
 
 _FASTTEXT = "__label__"

@@ -79,6 +79,7 @@ class FineTuningNet(NeuralNet):
     fit_: Fit | None = None  # while it runs
     # The copy that predicts while the module is trained; skorch takes a plain module for its own.
     _twin: tuple[Any, ...] = ()
+    applied: dict[str, Any] | None = None  # the parameters of an estimator that it predicts by
     _auto: bool = False  # whether the device was found by itself
     _predicting: tuple[Any, Graphs] | None = None  # a module's weights, and its forward passes
 

@@ -18,7 +18,7 @@ from skorch.history import History
 
 from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
-from skdice._fitting import check_params
+from skdice._fitting import check_params, draft_of
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import check_callbacks
@@ -147,21 +147,20 @@ class NetEstimator(BaseEstimator):
     def _check_fitted(self) -> None:
         """Refuse to predict before `fit`, and let the net obey what `set_params` changed since."""
         check_is_fitted(self)
-        if (wanted := self._inference_params()) != getattr(self, "_applied", None):
+        if (wanted := self._inference_params()) != self.net_.applied:
             self._check_inference_params()
             given = wanted | (self.net_params or {})
             self.net_.apply_runtime_params(
                 given["batch_size"], given["device"], given.get("precision", "fp32")
             )
-            self._applied = wanted
+            self.net_.applied = wanted
 
     def _inference_params(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in INFERENCE_PARAMS if hasattr(self, name)}
 
     def _draft(self) -> Self:
         """A copy on which a fit is prepared: a refused fit leaves this estimator as it was."""
-        draft = object.__new__(type(self))
-        draft.__dict__.update(self.__dict__)
+        draft: Self = draft_of(self)
         return draft
 
     # ---- training
@@ -183,17 +182,19 @@ class NetEstimator(BaseEstimator):
         check_callbacks(self.callbacks, self.net_params, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         before, net, weights = self.__dict__, None, None
+        draft = self._draft()
+        draft.__dict__ = plan.fitted
         try:
-            self.__dict__ = dict(plan.fitted)
-            self._resolve_schedule(plan)
-            net = self._net_for(plan)
+            draft._resolve_schedule(plan)
+            net = draft._net_for(plan)
             if net.verbose:
                 tell_of_load(net.device)
-            spread = self._spread(net, plan)
+            spread = draft._spread(net, plan)
             net.set_training(True)  # from here on, whoever predicts takes a copy of the module
-            self.net_, self._applied = net, self._inference_params()
+            draft.net_, net.applied = net, draft._inference_params()
             if plan.mode == "partial":  # which trains the weights that there are
                 weights = copy.deepcopy(trained_state(before["net_"].module_))
+            self.__dict__ = draft.__dict__  # at once, for who predicts meanwhile: see `of_one_fit`
             self._train(net, plan)
             if spread > 0 and not self._spread(net, plan) > COLLAPSED * spread:
                 warn(
@@ -203,7 +204,7 @@ class NetEstimator(BaseEstimator):
                     CollapseWarning,
                 )
         except BaseException as error:
-            begun = net is not None and vars(self).get("net_") is net
+            begun = self.__dict__ is draft.__dict__
             if not begun or not isinstance(error, KeyboardInterrupt):
                 self.__dict__ = before
                 if weights is not None:

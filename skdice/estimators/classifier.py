@@ -13,13 +13,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from torch import nn
 
+from skdice._fitting import of_one_fit
 from skdice.engine.layouts.layout import Batch, Padding
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.scores import ClassScores, decision_scores
-from skdice.tasks._numbers import Numbers, NumericDataset, as_tensor, checked_rows
 from skdice.tasks.classification import decided
+from skdice.tasks.numbers import Numbers, NumericDataset, as_tensor, checked_rows
 
 
 class NumericNet(FineTuningNet):
@@ -162,14 +163,17 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         """
         return self._fit(X, y, sample_weight)
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
         return decided(self, self._logits(X))
 
+    @of_one_fit
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return decision_scores(self, self._logits(X))
 
+    @of_one_fit
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)

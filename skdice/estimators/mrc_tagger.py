@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
+from skdice._fitting import of_one_fit
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
@@ -159,6 +160,7 @@ class DiceMRCTagger(TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Tags as in training, or spans if training had spans.
 
@@ -170,6 +172,7 @@ class DiceMRCTagger(TransformerEstimator):
         self._check_fitted()
         return object_array(self._predict(self.task.inputs(X)))
 
+    @of_one_fit
     def predict_spans(self, X: Any) -> np.ndarray:
         """Spans above `threshold_`, with their scores.
 
@@ -184,6 +187,7 @@ class DiceMRCTagger(TransformerEstimator):
         blocks = self._row_outputs(self.task.inputs(X))
         return object_array([row for block in blocks for row in self.task.spans(self, *block)])
 
+    @of_one_fit
     def predict_tagged(self, X: Any) -> np.ndarray:
         """Return what `predict` gives, and the spans with their scores, at once.
 

@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
+from skdice._fitting import of_one_fit
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
@@ -133,11 +134,13 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
         self._check_fitted()
         return object_array(self._predict(self.task.inputs(X)))
 
+    @of_one_fit
     @checked
     def predict_spans(self, X: Any, n_best: int = 1) -> np.ndarray:
         """The best places of the answer, and "no answer" where it can be one.

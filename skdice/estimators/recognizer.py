@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import StrOptions
+from skdice._fitting import of_one_fit
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import split_tag
@@ -184,6 +185,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         """
         return super().predict_spans(X)
 
+    @of_one_fit
     def words(self, X: Any) -> list[list[tuple[int, int]]]:
         """Start and end of each word of each text, as they are tagged.
 

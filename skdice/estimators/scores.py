@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdice._fitting import of_one_fit
 from skdice.tasks.classification import Classification
 from skdice.text.inputs import object_array
 
@@ -43,6 +44,7 @@ class Scored:
         """
         return self._scores(X, y)
 
+    @of_one_fit
     def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
         if hasattr(self, "fit"):  # and not predictions alone
             check_is_fitted(self)
@@ -114,6 +116,7 @@ class ClassScores(Scored):
         """
         return self._scores(X, y)
 
+    @of_one_fit
     def predict_labels(self, X: Any) -> np.ndarray:
         """Predictions by name.
 

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
+from skdice._fitting import of_one_fit
 from skdice.engine.arrays import BLOCK, empty_table
 from skdice.engine.vectors import frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.estimators._documented import documented
@@ -134,14 +135,17 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
         return decided(self, self._logits(X))
 
+    @of_one_fit
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return decision_scores(self, self._logits(X))
 
+    @of_one_fit
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
@@ -171,6 +175,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         blank._tell(cuts)
         return table
 
+    @of_one_fit
     def decisive_window(self, X: Any) -> np.ndarray:
         """The window of each text that decided, and where it stands.
 

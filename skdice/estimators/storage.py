@@ -271,7 +271,7 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
     estimator.net_.set_training(False)
-    estimator._applied = estimator._inference_params()
+    estimator.net_.applied = estimator._inference_params()
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)
     return estimator
@@ -283,7 +283,7 @@ def with_module(estimator: Any, module: Any, device: str) -> Any:
     copied.net_ = copy.copy(estimator.net_)
     copied.net_.module_ = module
     copied.device = copied.net_.device = device
-    copied._applied = copied._inference_params()
+    copied.net_.applied = copied._inference_params()
     return copied
 
 

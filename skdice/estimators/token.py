@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._fitting import of_one_fit
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.vectors import frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
@@ -127,6 +128,7 @@ class DiceTokenClassifier(TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token.
 
@@ -142,6 +144,7 @@ class DiceTokenClassifier(TransformerEstimator):
         self._check_fitted()
         return object_array(self._predict(self.task.inputs(X)))
 
+    @of_one_fit
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the tags.
 
@@ -154,6 +157,7 @@ class DiceTokenClassifier(TransformerEstimator):
         blocks = self._row_outputs(self.task.inputs(X))
         return object_array([np.exp(table) for _, tables in blocks for table in tables])
 
+    @of_one_fit
     def predict_spans(self, X: Any) -> np.ndarray:
         """The spans of the predicted tags, with their probabilities.
 
@@ -173,6 +177,7 @@ class DiceTokenClassifier(TransformerEstimator):
         blocks = self._row_outputs(self.task.inputs(X))
         return object_array([row for block in blocks for row in self.task.spans(self, *block)])
 
+    @of_one_fit
     def predict_tagged(self, X: Any) -> np.ndarray:
         """Tags and their spans at once, in half the time of `predict` and `predict_spans`.
 
@@ -188,8 +193,9 @@ class DiceTokenClassifier(TransformerEstimator):
         """
         self._check_fitted()
         blocks = self._row_outputs(self.task.inputs(X))
-        return object_array([row for _, tables in blocks for row in self.task.tagged(self, tables)])
+        return object_array([row for block in blocks for row in self.task.tagged(self, *block)])
 
+    @of_one_fit
     def score(self, X: Any, y: Any) -> float:
         """Micro span F1; token micro F1 for plain tags.
 

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._fitting import of_one_fit
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
@@ -311,6 +312,7 @@ class TransformerEstimator(Scored, NetEstimator):
         if hasattr(self, "net_"):
             self.module_ = self.net_.module_
 
+    @of_one_fit
     @checked
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None

@@ -72,9 +72,10 @@ class DiceLoss(OverlapLoss):
         ``"log"`` is the weighted cross-entropy above, with the weights that the formula without
         squares gives to an example. Negatives weigh nothing at first, and as much as positives only
         where F reaches 1; below, too many positives are called, and the decision should be tuned.
-        No gradient vanishes where p is close to 0, and gradients are as large as those of cross-
-        entropy, so that clipping treats both alike. ``"none"`` is the formula alone. It can end
-        with every example predicted negative, since its gradient vanishes where p is close to 0.
+        No gradient vanishes where p is close to 0, and gradients are as large as those of
+        cross-entropy, so that clipping treats both alike. ``"none"`` is the formula alone. It can
+        end with every example predicted negative, since its gradient vanishes where p is close
+        to 0.
     ema_decay : float, default=0.0
         Above 0, counts are a moving average over the batches of training: each batch weighs this
         much less than the one after it. Use it for small batches, which rarely hold a rare class.

@@ -16,7 +16,6 @@ from sklearn.base import clone
 from skdice._compat import check_method_params, safe_indexing
 from skdice.engine.callbacks import AfterEpoch
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.records import Scores, Settings, TrialRecord
 from skdice.model_selection.spaces import cloned, import_optuna
 
@@ -70,8 +69,6 @@ class FullFits:
         data, params = scored
         try:
             score = self.scorers[name](model, *data, **params[name])
-        except OtherRowsError:
-            raise
         except Exception as error:
             record.fail(error, keep_frames=self.raises)
             return self.score_of_error

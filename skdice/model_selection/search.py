@@ -138,8 +138,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_splits_ : int
     scorer_ : callable, or dict of callables with several scores
     strategy_ : {"full", "shared"}
-        The strategy in the end. ``"auto"`` is also full for losses without a functional form, and
-        if a scorer predicts other rows than it is given.
+        The strategy in the end. ``"auto"`` is also full for losses with a ``forward`` of their own.
     agreement_ : float
         Spearman's correlation between heads and full fits, if auto compared them.
 

@@ -133,7 +133,7 @@ class Entities(Tagging):
         self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the entities of each text, of which no two overlap."""
-        rows = zip(sources, self.tagged(model, outputs), strict=True)
+        rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
         found = [apart(_of_text(*source, spans)) for source, (_, spans) in rows]
         if model.glued == "skip":
             texts = [text for text, _ in sources]

@@ -78,7 +78,9 @@ def test_a_header_that_nothing_shows_is_asked_for(tmp_path):
     with pytest.raises(ValueError, match="header=True or header=False"):
         read_table(path, text_columns=0, label_column=1)
     assert read_table(path, text_columns=0, label_column=1, header=True)[1] == ["greet", "leave"]
-    with pytest.raises(ValueError, match=r"label_column by index or name, or header=True"):
+    with pytest.raises(
+        ValueError, match=r"label_column by index with header=False, or header=True"
+    ):
         read_table(path)
     assert read_table(path, label_column="act")[0] == ["hello", "bye"]
     two = put(tmp_path, "b.csv", "text;x,label\na,b\n")
@@ -190,6 +192,27 @@ def test_a_pair_alone_in_a_file_of_lines(tmp_path):
 def test_other_tools_are_refused_by_name(tmp_path, value, tool):
     with pytest.raises(ValueError, match=rf"a file of {tool}, which is not read: write "):
         read_dataset(put(tmp_path, "a.json", json.dumps(value)))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "remedy"),
+    [
+        (
+            "File,Line,Begin Offset,End Offset,Type\na.txt,0,0,3,PER\n",
+            "Amazon Comprehend",
+            '{"text": "Ann", "entities": [[0, 3, "PER"]]}\n',
+        ),
+        (
+            "Ada/B-PER sings/O\nIt/O rains/O\n",
+            "tags behind slashes, .* on each line",
+            "Ada B-PER\nsings O\n\nIt O\n",
+        ),
+    ],
+)
+def test_tables_of_other_forms_are_refused_by_name(tmp_path, text, problem, remedy):
+    with pytest.raises(ValueError, match=problem):
+        read_dataset(put(tmp_path, "a.csv" if "," in text else "a.txt", text))
+    assert read_dataset(put(tmp_path, "b", remedy)).task in ("entities", "tagging")
 
 
 def test_argilla(tmp_path):

@@ -44,6 +44,7 @@ def test_the_reader_of_a_pipe_gets_the_text(tmp_path):
     reader.join(20)
     assert read == ["Ann\tB-PER\nsings\tO\n"]
     assert names(tmp_path) == ["pipe"]
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
 @POSIX

@@ -169,6 +169,61 @@ def test_a_thread_that_predicts_changes_nothing(case, kind, few):
     assert_same(model, alone)
 
 
+def renamed(y, which):
+    """The same targets by other names, of which there are more in every second fit."""
+    rows = [
+        [f"{tag}{which}" for tag in row] if isinstance(row, list) else f"{row}{which}" for row in y
+    ]
+    if which % 2:
+        first = rows[0]
+        rows[0] = [f"more{which}"] * len(first) if isinstance(first, list) else f"more{which}"
+    return rows
+
+
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+@pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
+def test_predictions_during_fits_are_of_one_fit(case, kind, way):
+    model, X, y = case(kind)
+    if way == "partial_fit" and kind != "tagger":
+        pytest.skip("only a tagger's classes grow")
+    model.set_params(max_epochs=1, **({"scheme": "plain"} if kind == "tagger" else {}))
+    names = [renamed(y, which) for which in range(6)]
+    known = [
+        {tag for row in rows for tag in (row if kind == "tagger" else [row])} for rows in names
+    ]
+    if way == "partial_fit":  # each call knows those of the calls before
+        known = [set.union(*known[: i + 1]) for i in range(len(known))]
+    model.fit(X, names[0])
+    ended, errors, n_looks = threading.Event(), [], 0
+
+    def look():
+        nonlocal n_looks
+        while not ended.is_set():
+            n_looks += 1
+            try:
+                found, tables = model.predict(X), model.predict_proba(X)
+            except BaseException as error:
+                errors.append(error)
+                continue
+            seen = {tag for row in found for tag in (row if kind == "tagger" else [row])}
+            if not any(seen <= tags for tags in known):
+                errors.append(seen)
+            if len({np.shape(row)[-1] for row in tables}) > 1:
+                errors.append("tables of several fits")
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for rows in names[1:]:
+            getattr(model, way)(X, rows)
+    finally:
+        ended.set()
+        thread.join()
+    assert not errors
+    assert n_looks > 3
+    assert set(model.classes_) == known[-1]
+
+
 @pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
 def test_who_predicts_before_the_first_update_holds_a_copy(case, kind):
     model, X, y = case(kind)

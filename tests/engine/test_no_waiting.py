@@ -32,6 +32,7 @@ from skdice.engine.layouts.grouped import Groups
 from skdice.engine.layouts.layout import Layout
 from skdice.engine.layouts.padded import PADDED
 from skdice.engine.span_heads import EncoderWithSpanHeads
+from skdice.estimators.classifier import NumericNet
 from skdice.losses import (
     LOSSES,
     CompoundLoss,
@@ -43,7 +44,8 @@ from skdice.losses import (
     TverskyLoss,
     resolve_loss,
 )
-from skdice.model_selection.heads.training import Fold, _Heads
+from skdice.model_selection.heads.training import fit_heads
+from skdice.tasks.numbers import NumericDataset
 from tests.data import SENTENCES, TAGS
 from tests.fits import Tells
 
@@ -231,26 +233,20 @@ def test_updates_of_heads_do_not_wait(n_classes, monkeypatch):
     remembering = [DiceLoss(ema_decay=d) for d in (0.1, 0.9)]
     options = [loss for loss in OPTIONS if n_classes == 3 or "0.5" not in repr(loss)]
     losses = [TverskyLoss(alpha=0.3, beta=0.7), *LOSSES, *options, *remembering, TverskyLoss()]
-    models = [DiceClassifier(loss=loss, lr=0.1) for loss in losses]
-    counts = [6, 4, 2][:n_classes]
-    target = np.repeat(np.arange(n_classes), counts)
-    labels = np.arange(n_classes)
-    background = 0 if n_classes == 2 else None
-    fold = Fold(np.arange(len(target)), target, np.array(counts), background, labels)
-    heads = _Heads(torch.zeros(len(target), 5), [fold, fold], models, 0)
-    assert any(isinstance(group.heads, torch.Tensor) for group in heads.groups)
-    for owner in (heads, *heads.groups):
-        for name, value in vars(owner).items():
-            if isinstance(value, torch.Tensor):
-                setattr(owner, name, value.to("meta"))
-            elif isinstance(value, dict):
-                setattr(owner, name, {key: v.to("meta") for key, v in value.items()})
-    monkeypatch.setattr(heads.adam, "step", lambda: None)  # a kernel without a form on meta
-    batch = torch.zeros(3, 2, 4, dtype=torch.int64, device="meta")
-    factors = torch.ones(2, dtype=torch.float64, device="meta")
-    with on_cuda(), NothingFromTheCPU(), NoConstants(), InOneOrder():
-        heads.update(batch, factors)
-    assert heads.weight.grad.is_meta
+    nets, partial_fit = [], NumericNet.partial_fit
+
+    def kept(net, *args, **kwargs):
+        nets.append(net)
+        return partial_fit(net, *args, **kwargs)
+
+    monkeypatch.setattr(NumericNet, "partial_fit", kept)
+    models = [DiceClassifier(loss=loss, lr=0.1, max_epochs=1, random_state=0) for loss in losses]
+    y = np.repeat(np.arange(n_classes), [6, 4, 2][:n_classes])
+    fit_heads(models, np.eye(len(y), 5, dtype=np.float32), y, [np.arange(len(y))])
+    (net,) = nets
+    assert len(net.criterion_.groups) > 3
+    batch = net.batches(NumericDataset(np.zeros((4, 5), np.float32), y[:4]), np.arange(4))
+    run_without_values(net, batch)
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "numbers"])

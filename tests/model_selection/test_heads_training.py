@@ -18,13 +18,12 @@ from skdice.losses import (
     TverskyLoss,
     WeightedCrossEntropyLoss,
 )
-from skdice.model_selection.heads.data import HeadData, fit_heads
-from skdice.model_selection.heads.predictions import ClassPredictions
-from skdice.model_selection.heads.training import groups_of_losses
+from skdice.model_selection.heads.predictions import ClassHead
+from skdice.model_selection.heads.training import fit_heads, groups_of_losses
 
 
 def predictions(heads, rows):
-    return [ClassPredictions(heads.classes, z, heads.positive) for z in heads.logits(rows)]
+    return [ClassHead(heads.classes, z, positive_=heads.positive) for z in heads.logits(rows)]
 
 
 LOSSES = [
@@ -162,20 +161,9 @@ def test_updates_of_heads_on_a_gpu_are_those_of_the_plain_loop(n_classes, gpu):
     plain = fit_heads(models, X, y, folds)
     gpu.on = True
     found = fit_heads(models, X, y, folds)
-    assert len(gpu) == 1  # one shape
+    # Of each fold a full batch; what is left of an epoch comes too rarely here.
+    assert [shapes["target"] for shapes in gpu] == [(16,), (16,)]
     for one, other in zip(plain, found, strict=True):
-        assert torch.equal(one.weight, other.weight)
-        assert torch.equal(one.bias, other.bias)
-
-
-def test_features_are_sent_to_the_device_once():
-    X, y = make_classification(60, 4, random_state=0)
-    data = HeadData(DiceClassifier(max_epochs=1, random_state=0), X, y)
-    models = [DiceClassifier(loss="ce", max_epochs=1, random_state=0)]
-    (fold,) = data.fit(models, [np.arange(40)])
-    table = data.table
-    data.fit(models, [np.arange(40)])
-    (predicted,) = data.predict(fold, np.arange(40, 60))
-    np.testing.assert_array_equal(predicted.logits[None], fold.logits(X[40:]))
-    assert data.table is table
-    assert table.data_ptr() == X.ctypes.data  # of a CPU, the same memory
+        # A rate of a graph is a tensor, which rounds in another place.
+        torch.testing.assert_close(one.weight, other.weight, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(one.bias, other.bias, rtol=1e-12, atol=1e-12)

@@ -57,19 +57,17 @@ class HeadFits:
         # Many settings predict the same, and a scorer may cost more than the training of a head.
         # So a scorer that needs only predictions scores equal predictions once.
         known: dict[Any, float] = {}
-        asks_for_more = set()
-        for model, record in zip(self.data.predict(heads, rows), records, strict=True):
-            started, model.rows, key = time.perf_counter(), scored[0][0], model.key()
+        models = self.data.predict(heads, rows, scored[0][0])
+        for model, record in zip(models, records, strict=True):
+            started = time.perf_counter()
             into = (record.test, record.train)[side] if self.is_exact else record.shared
             for name in self.full.scorers:
-                score = None if name in asks_for_more else known.get((name, key))
-                if score is None:
+                key = name, repr(model.predicted.tolist())
+                if (score := known.get(key)) is None:
                     model.asked_for_more, before = False, record.exception
                     score = self.full.score(name, model, scored, record)
-                    if model.asked_for_more:
-                        asks_for_more.add(name)
-                    elif record.exception is before:
-                        known[name, key] = score
+                    if not model.asked_for_more and record.exception is before:
+                        known[key] = score
                 into.setdefault(name, []).append(score)
             record.score_time.append(time.perf_counter() - started)
 

@@ -1,181 +1,188 @@
-"""Linear heads with different losses and settings, trained on the same rows at once."""
+"""Linear heads with different losses and settings, trained on the same rows as one net."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import clone
-from torch import Tensor
+from sklearn.utils import check_X_y
+from torch import Tensor, nn
 from torch.func import vmap
 
-from skdice._compat import expect_eager_steps
-from skdice.engine import devices
-from skdice.engine.devices import seeded, to_device
+from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.fit_plan import draw_seed
-from skdice.engine.graphs import Graphs
-from skdice.engine.recipe import schedule_factor
-from skdice.estimators.classifier import DiceClassifier
+from skdice.engine.layouts.layout import Padding
+from skdice.estimators.before_folds import check_estimator
+from skdice.estimators.classifier import DiceClassifier, NumericNet
 from skdice.losses import Loss, resolve_loss
+from skdice.metrics import positive_class
+from skdice.tasks.numbers import Head, NumericDataset
 
-SENT = 256  # batches that are sent to a GPU at once
+OF_NET = ("schedule", "warmup", "batch_size", "max_epochs", "device")
+WEIGHTS = ("weight", "bias")
 
 
 @dataclass(frozen=True)
-class Fold:
-    """The training rows of a fold."""
+class FoldHeads:
+    """The heads of one fold: weights of shape (n_heads, n_classes, n_features)."""
 
-    rows: np.ndarray
-    target: np.ndarray  # the index of each row's class
-    counts: np.ndarray  # rows of each class
-    background: int | None
-    labels: np.ndarray  # of the classes
+    classes: np.ndarray
+    weight: Tensor
+    bias: Tensor
+    positive: int | None  # index of the positive class of two
+
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
+        x = torch.from_numpy(np.array(X)).to(self.weight)
+        return (torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)).numpy()
 
 
-def train_heads(
-    table: Tensor, folds: Sequence[Fold], models: Sequence[DiceClassifier]
-) -> tuple[Tensor, Tensor]:
-    """Train a head for each model on every fold.
+def fit_heads(
+    models: Sequence[DiceClassifier],
+    X: np.ndarray,
+    y: Any,
+    train_rows: Sequence[np.ndarray],
+    background: Any = None,
+) -> list[FoldHeads]:
+    """The same heads, to rounding, as the models' own fits on the training rows of each fold.
 
-    Parameters
-    ----------
-    table : Tensor of shape (n_rows, n_features)
-        The rows of all folds, on the device to train on.
-    folds : list of Fold
-        All with the same number of classes and the same background.
-    models : list of DiceClassifier
-        They differ only in ``loss``, ``lr`` and ``weight_decay``.
-
-    Returns
-    -------
-    weight : Tensor of shape (n_folds, n_heads, n_classes, n_features)
-    bias : Tensor of shape (n_folds, n_heads, n_classes)
+    The models have no hidden layers, and differ only in ``loss``, ``lr`` and ``weight_decay``.
+    Where `background` is None it is, of two classes, the one that is not positive.
     """
-    seed = draw_seed(models[0].random_state)
-    heads = _Heads(table, folds, models, seed)
-    batches = _batches(folds, models[0], seed)
-    if devices.is_gpu(str(table.device)):
-        _update_by_graph(heads, batches)
+    for model in models:
+        check_estimator(model)
+    on_cpu = resolve_device(models[0].device) == "cpu"
+    X, _ = check_X_y(X, y, dtype=[np.float64, np.float32] if on_cpu else np.float32)
+    return [_fit_fold(models, X, y, rows, background) for rows in train_rows]
+
+
+def _fit_fold(
+    models: Sequence[DiceClassifier], X: np.ndarray, y: Any, rows: np.ndarray, background: Any
+) -> FoldHeads:
+    labels, counts = np.unique(y[rows], return_counts=True)
+    positive = None
+    if background is not None:
+        index = int(np.flatnonzero(labels == background)[0])
+        positive = 1 - index if len(labels) == 2 else None
+    elif len(labels) == 2:
+        positive = positive_class(labels, counts, models[0].pos_label)
+        index = 1 - positive
     else:
-        for batch, factors in batches:
-            heads.update(batch, factors)
-    if heads.one_logit:
-        return tuple(torch.cat([-p, p], dim=2) for p in (heads.weight, heads.bias))  # type: ignore[return-value]
-    return heads.weight, heads.bias
+        index = None
+    # Neighbours of one rate and decay are one layer.
+    order = sorted(range(len(models)), key=lambda i: (models[i].lr, models[i].weight_decay))
+    chosen = [models[i] for i in order]
+    criterion = SumOfLosses([model.loss for model in chosen], counts, index, labels)
+    target = np.minimum(np.searchsorted(labels, y), len(labels) - 1)  # of no use in other rows
+    layers = _train(chosen, NumericDataset(X, target), rows, len(labels), criterion)
+    weight, bias = (
+        torch.cat([getattr(layer, name).detach().cpu() for layer in layers]).unflatten(
+            0, (len(models), -1)
+        )[np.argsort(order)]
+        for name in WEIGHTS
+    )
+    return FoldHeads(labels, weight, bias, positive)
 
 
-def _update_by_graph(heads: _Heads, batches: Iterator[tuple[Tensor, Tensor]]) -> None:
-    """Make the updates on a GPU, where they are one graph, whose batches are sent many at once."""
-
-    def update(given: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        heads.update(given["batch"], given["factors"])
-        return ()
-
-    device = str(heads.table.device)
-    updates = Graphs(update, device)
-    while block := list(islice(batches, SENT)):
-        sent = (to_device(torch.stack(parts), device) for parts in zip(*block, strict=True))
-        for batch, factors in zip(*sent, strict=True):
-            updates({"batch": batch, "factors": factors})
-
-
-def _batches(
-    folds: Sequence[Fold], model: DiceClassifier, seed: int
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """The batch of each update, as in `_epoch`, and factors of the learning rate.
-
-    The batches have shape (3, n_folds, batch_size). A factor is one fold's; it is 0 once that fold
-    has no batches left. Each fold has the batches that `model` draws with this seed.
-    """
-    size = model.batch_size
-    lengths = [-(-len(fold.rows) // size) for fold in folds]
-    totals = [n * model.max_epochs for n in lengths]
-    rates = [schedule_factor(model.schedule, total, model.warmup) for total in totals]
-    epochs: list[Any] = [None] * len(folds)
-    for step in range(max(totals)):
-        batch = np.zeros((3, len(folds), size), dtype=np.int64)
-        factors = np.zeros(len(folds))
-        for f, fold in enumerate(folds):
-            if step >= totals[f]:
-                continue
-            epoch, i = divmod(step, lengths[f])
-            if i == 0:
-                epochs[f] = _epoch(fold, size, [seed, epoch + 1])
-            batch[:, f] = epochs[f][:, i]
-            factors[f] = rates[f](step)
-        yield torch.from_numpy(batch), torch.from_numpy(factors)
+def _train(
+    models: Sequence[DiceClassifier],
+    dataset: NumericDataset,
+    rows: np.ndarray,
+    n_classes: int,
+    criterion: nn.Module,
+) -> list[Any]:
+    """Linear layers, one for all neighbours of one rate and decay, trained on some rows."""
+    first, seed = models[0], draw_seed(models[0].random_state)
+    with seeded(seed, resolve_device(first.device)):
+        start = nn.Linear(dataset.X.shape[1], n_classes)  # as DiceClassifier makes it
+    start.to(torch.float32 if dataset.X.dtype == np.float32 else torch.float64)
+    sizes = Counter((model.lr, model.weight_decay) for model in models)
+    groups = []
+    for i, (lr, decay) in enumerate(sizes):
+        groups.append((f"body.layers.{i}.weight", {"lr": lr, "weight_decay": decay}))
+        groups.append((f"body.layers.{i}.bias", {"lr": lr, "weight_decay": 0.0}))
+    body = _Layers(start, list(sizes.values()))
+    how = {name: getattr(first, name) for name in OF_NET}
+    net = NumericNet(
+        Head(body, of_user=False), criterion=criterion, padding=Padding(0), precision="fp32",
+        max_grad_norm=None, optimizer__param_groups=groups, shuffle_seed=seed, train_split=None,
+        verbose=0, **how,
+    )  # fmt: skip
+    if net.device.startswith("mps"):
+        criterion.float()  # Apple's GPUs have no float64
+    net.initialize().partial_fit(dataset, rows=[rows] * first.max_epochs)
+    return list(body.layers)
 
 
-def _epoch(fold: Fold, size: int, seed: list[int]) -> np.ndarray:
-    """Rows, targets and 1, or 0 where nothing counts; of shape (3, n_batches, size)."""
-    n = len(fold.rows)
-    order = np.random.default_rng(seed).permutation(n)
-    order = np.append(order, np.full(-n % size, n)).reshape(-1, size)
-    order.sort(axis=1)
-    table = np.stack([fold.rows, fold.target, np.ones(n, dtype=np.int64)])
-    return np.pad(table, ((0, 0), (0, 1)))[:, order]
+class _Layers(nn.Module):
+    """Layers of several heads each, all of which begin as one head does."""
+
+    def __init__(self, start: nn.Linear, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.n_classes = start.out_features
+        self.layers = nn.ModuleList(copy.deepcopy(start) for _ in sizes)
+        for size, layer in zip(sizes, self.layers, strict=True):
+            for parameter in layer.parameters():
+                parameter.data = torch.cat([parameter.data] * size)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Logits of shape (n_rows, n_heads, n_classes)."""
+        z = torch.cat([layer(X) for layer in self.layers], dim=1)
+        return z.unflatten(1, (-1, self.n_classes))
 
 
-class _Heads:
-    """Weights of shape (n_folds, n_heads, n_logits, n_features), and how they are updated.
-
-    Two classes whose losses depend only on the difference of their logits are one logit here,
-    which halves the work.
-    """
+class SumOfLosses(nn.Module):
+    """The sum of the losses of several heads, each of its own head's logits."""
 
     def __init__(
-        self, table: Tensor, folds: Sequence[Fold], models: Sequence[DiceClassifier], seed: int
+        self, losses: Sequence[Any], counts: np.ndarray, background: int | None, labels: Any
     ) -> None:
-        self.table, device, n_classes = table, str(table.device), len(folds[0].counts)
-        losses = [resolve_loss(model.loss) for model in models]
-        with seeded(seed, device):
-            layer = torch.nn.Linear(table.shape[1], n_classes)  # as DiceClassifier makes it
-        starts = [p.detach().to(table) for p in (layer.weight, layer.bias)]
-        binary = n_classes == 2 and folds[0].background == 0
-        self.one_logit = binary and all(loss.accepts_one_logit for loss in losses)
-        if self.one_logit:  # half the difference: one logit rises by as much as the other falls
-            starts = [(p[1:] - p[:1]) / 2 for p in starts]
-        stack = len(folds), len(losses)
-        self.weight, self.bias = (p.expand(*stack, *p.shape).clone() for p in starts)
-        weights, on_gpu = [self.weight, self.bias], table.is_cuda
-        self.adam = torch.optim.Adam(weights, lr=1.0, fused=True, capturable=on_gpu)
-        expect_eager_steps(self.adam)
-        # Apple's GPUs do not know float64.
-        precision = torch.float32 if device.startswith("mps") else torch.float64
-        like = table.new_empty(0, dtype=precision)
-        self.lr = like.new_tensor([model.lr for model in models])
-        self.decay = like.new_tensor([model.weight_decay for model in models]).unsqueeze(1)
-        self.groups = [
-            _GroupOfLosses(losses, heads, folds, self.weight.shape[2], like)
-            for heads in groups_of_losses(losses)
-        ]
+        super().__init__()
+        losses = list(map(resolve_loss, losses))
+        self.groups = nn.ModuleList()
+        for heads in groups_of_losses(losses):
+            prepared = clone(losses[heads[0]]).prepare(counts, background, classes=labels)
+            params = [losses[head].get_params() for head in heads]
+            self.groups.append(_AlikeLosses(prepared, params, heads))
+        self.is_stateful = any(group.is_stateful for group in self.groups)
 
-    def update(self, batch: Tensor, factors: Tensor) -> None:
-        """One update of every head, on a batch of each fold, which changes tensors in place."""
-        rows, target, counted = batch
-        x, counted = self.table[rows], counted.to(self.table)
-        z = torch.einsum("fbh,fkch->fkbc", x, self.weight) + self.bias.unsqueeze(2)
-        logits = (2 * z if self.one_logit else z).requires_grad_()
-        totals = [group.total(logits, target, counted) for group in self.groups]
-        (slope,) = torch.autograd.grad(torch.stack(totals).sum(), logits)
-        for group in self.groups:
-            group.remember()
-        self.weight.grad = torch.einsum("fkbc,fbh->fkch", slope, x)
-        self.bias.grad = slope.sum(2)
-        # torch's AdamW has one rate and one decay for a tensor. So Adam takes a step of rate 1
-        # from zero, and each head moves by that step times its own rate.
-        before = self.weight.clone(), self.bias.clone()
-        self.weight.zero_(), self.bias.zero_()
-        self.adam.step()
-        rate = (factors.to(self.lr).unsqueeze(1) * self.lr).unsqueeze(2)
-        kept = (1 - rate * self.decay).unsqueeze(3)
-        self.weight.mul_(rate.unsqueeze(3)).add_(before[0] * kept)
-        self.bias.mul_(rate).add_(before[1])
+    def forward(self, logits: Tensor, target: Tensor, sample_weight: None = None) -> Tensor:
+        """The sum, for logits of shape (n_rows, n_heads, n_classes)."""
+        return torch.stack([group(logits, target) for group in self.groups]).sum()
+
+
+class _AlikeLosses(nn.Module):
+    """Losses that differ in numbers only, which are tensors over their heads here."""
+
+    def __init__(self, loss: Loss, params: Sequence[Mapping[str, Any]], heads: list[int]) -> None:
+        super().__init__()
+        self.is_stateful = loss.is_stateful
+        self.register_buffer("heads", torch.tensor(heads))
+        values = {name: [of_head[name] for of_head in params] for name in params[0]}
+        varied = {n: v for n, v in values.items() if is_number(v[0]) and len(set(v)) > 1}
+        self.numbers, self.memory = list(varied), [name for name, _ in loss.named_buffers()]
+        for name, numbers in varied.items():
+            self.register_buffer(name, torch.tensor(numbers, dtype=torch.float64))
+        for name, buffer in loss.named_buffers():
+            stacked = buffer.double().expand(len(heads), *buffer.shape).clone()
+            self.register_buffer(name.replace(".", "__"), stacked)
+        self.of_heads = vmap(as_function(loss), in_dims=(0, 0, 1, None))
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The sum; what the losses remember of this batch is kept."""
+        numbers = {name: self.get_buffer(name) for name in self.numbers}
+        memory = {name: self.get_buffer(name.replace(".", "__")) for name in self.memory}
+        of_heads = logits.index_select(1, self.get_buffer("heads"))
+        losses, changed = self.of_heads(numbers, memory, of_heads, target)
+        for name in self.memory if self.is_stateful else ():
+            setattr(self, name.replace(".", "__"), changed[name].detach())
+        return losses.sum()
 
 
 def as_function(loss: Loss) -> Callable[..., tuple[Tensor, dict[str, Tensor]]]:
@@ -196,56 +203,6 @@ def as_function(loss: Loss) -> Callable[..., tuple[Tensor, dict[str, Tensor]]]:
         return value, {name: loss.get_buffer(name) for name in buffers}
 
     return call
-
-
-class _GroupOfLosses:
-    """Losses that differ in numbers only, which are tensors over their heads here."""
-
-    def __init__(
-        self,
-        losses: Sequence[Loss],
-        heads: list[int],
-        folds: Sequence[Fold],
-        n_logits: int,
-        like: Tensor,
-    ) -> None:
-        # A slice does not copy the logits of all heads.
-        in_a_row = heads == list(range(heads[0], heads[-1] + 1))
-        first_to_last = slice(heads[0], heads[-1] + 1)
-        # On the device: a list would be sent there in each update.
-        self.heads: Any = first_to_last if in_a_row else torch.tensor(heads, device=like.device)
-        params = [losses[head].get_params(deep=True) for head in heads]
-        values = {name: [p[name] for p in params] for name in params[0]}
-        self.params = {
-            name: like.new_tensor(numbers)
-            for name, numbers in values.items()
-            if is_number(numbers[0]) and len(set(numbers)) > 1
-        }
-        first = losses[heads[0]]
-        prepared = [clone(first).prepare(f.counts, f.background, classes=f.labels) for f in folds]
-        states = [dict(loss.named_buffers()) for loss in prepared]
-        self.state = {}
-        for name in states[0]:
-            of_folds = torch.stack([state[name].to(like) for state in states])
-            if name.endswith("running_"):  # these sums were of classes before they became one logit
-                of_folds = like.new_zeros(len(folds), 3, n_logits)
-            shape = len(folds), len(heads), *of_folds.shape[1:]
-            self.state[name] = of_folds.unsqueeze(1).expand(shape).clone()
-        self.is_stateful = first.is_stateful
-        over_heads = vmap(as_function(prepared[0]), in_dims=(0, 0, 0, None, None))
-        self.losses = vmap(over_heads, in_dims=(None, 0, 0, 0, 0))
-
-    def total(self, logits: Tensor, target: Tensor, counted: Tensor) -> Tensor:
-        """The sum of their losses; each depends on the logits of its own head only."""
-        of_heads = logits[:, self.heads]
-        losses, self.new_state = self.losses(self.params, self.state, of_heads, target, counted)
-        return losses.sum()
-
-    def remember(self) -> None:
-        """Keep what the losses remember of the batch, where a graph finds it."""
-        if self.is_stateful:
-            for name, values in self.new_state.items():
-                self.state[name].copy_(values.detach())
 
 
 def is_number(value: Any) -> bool:

@@ -1,0 +1,85 @@
+"""docs/design.md against the code: its tree, and the files that it says a fit runs through."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import skdice
+from skdice import DiceTokenClassifier
+
+ROOT = Path(skdice.__file__).parent
+PAGE = (ROOT.parent / "docs" / "design.md").read_text("utf-8")
+TREE = re.search(r"## Where things are.*?```text\nskdice/\n(.*?)```", PAGE, re.S)[1].splitlines()
+FIT = re.search(r"## A fit from top to bottom\n(.*?)\n## ", PAGE, re.S)[1]
+FILES = sorted(set(re.findall(r"`(skdice/[\w/]+\.py)`", FIT)))
+# A name, and the file that it stands in.
+NAMED = re.findall(r"`(\w+)` \(`(skdice/[\w/]+\.py)`\)|`(\w+)` in `(skdice/[\w/]+\.py)`", FIT)
+
+
+def folders_of_the_tree():
+    found, above = [], {}
+    for line in TREE:
+        indent, name = re.match(r"( +)(\w+)/ +\S", line).groups()
+        above[len(indent)] = name
+        found.append("/".join(above[depth] for depth in sorted(above) if depth <= len(indent)))
+    return found
+
+
+def test_the_tree_has_a_line_for_each_folder():
+    folders = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")} - {"."}
+    assert sorted(folders_of_the_tree()) == sorted(folders)
+
+
+def imported_by(path):
+    """The modules of skdice that a file imports, but for those of annotations alone."""
+    tree = ast.parse(path.read_text("utf-8"))
+    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    typing = [node for node in typing if "TYPE_CHECKING" in ast.unparse(node.test)]
+    ignored = {id(inner) for node in typing for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in ignored:
+            module = node.module or ""
+            yield from (
+                (f"{module}.{a.name}" for a in node.names) if module == "skdice" else [module]
+            )
+
+
+def test_a_folder_imports_only_from_the_folders_above_it():
+    order = [name for name in folders_of_the_tree() if "/" not in name]
+    for place, name in enumerate(order):
+        for path in (ROOT / name).rglob("*.py"):
+            for module in imported_by(path):
+                of = module.split(".")[1] if module.startswith("skdice.") else name
+                if of in order:
+                    assert order.index(of) <= place, f"{name}/{path.name} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_the_files_of_a_fit_exist_and_define_what_is_named(path):
+    tree = ast.parse((ROOT.parent / path).read_text("utf-8"))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+    pairs = [(name or other, file or where) for name, file, other, where in NAMED]
+    assert {name for name, file in pairs if file == path} <= defined
+
+
+def test_a_fit_runs_through_the_files_of_the_page(sentences, tiny_backbone, tmp_path):
+    (X, y), entered = sentences, set()
+
+    def note(frame, event, argument):
+        entered.add(frame.f_code.co_filename)
+
+    model = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1)
+    model.set_params(random_state=0, checkpoint_dir=tmp_path)
+    sys.setprofile(note)
+    try:
+        model.fit(X, y, X_val=X, y_val=y)
+    finally:
+        sys.setprofile(None)
+    assert len(FILES) > 15
+    assert not [path for path in FILES if str(ROOT.parent / path) not in entered]
