@@ -103,13 +103,15 @@ print(pd.DataFrame(rows).T.to_string())
 # sphinx_gallery_thumbnail_path = "images/answer.svg"
 from skdice.inspection import show_entities
 
-texts = [f"{question} {text}" for question, text in X_test[:8]]
-marks = []
-for (question, _), (best, *_) in zip(
+texts, marks = [], []
+for (question, text), (best, *_) in zip(
     X_test[:8], reader.predict_spans(X_test[:8]), strict=True
 ):
-    start, end = (best[key] + len(question) + 1 for key in ("start", "end"))
-    marks.append([(start, end, "answer")] if best["text"] else [])
+    texts.append(f"{question} {text}")
+    marks.append([])
+    if best["text"]:
+        shift = len(question) + 1
+        marks[-1] = [(best["start"] + shift, best["end"] + shift, "answer")]
 show_entities(texts, marks)
 
 # %%
