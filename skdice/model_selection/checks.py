@@ -87,7 +87,7 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
         folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
         rows = np.arange(len(y))
         for train, test in folds:
-            rows[np.asarray(train)], rows[np.asarray(test)]  # refuses what are no rows of these data
+            rows[np.asarray(train)], rows[np.asarray(test)]  # refuses other rows
     except (TypeError, AttributeError, ValueError, IndexError) as error:
         kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
         raise kind(f"cv={shown(cv)} does not split X and y: {error}") from error
