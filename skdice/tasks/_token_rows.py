@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from skdice.datasets import read_dataset
-from skdice.datasets.auto import task_of
-from skdice.datasets.conll import Line, columns_of
-from skdice.datasets.files import is_json, read_lines
-from skdice.datasets.source import Source
+from skdice.datasets.auto import read_source, source_of, task_of
+from skdice.datasets.columns import Line, columns_of
 from skdice.datasets.tagged import holds_columns
 from skdice.tasks._base import Named, Task
 
@@ -54,17 +51,16 @@ class TokenRows(Task):
 
 def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any]) -> list[list[str]]:
     """Sentences of a file with or without tags: in JSON, in columns, or a token a line."""
-    lines = read_lines(path, encoding)
-    options: dict[str, Any] = {"encoding": encoding, "with_tags": False}
-    if is_json(path, lines):
-        return read_dataset(path, task=model.task.name, **options).X
+    source = source_of(path, encoding, table)
+    if source.is_json:
+        return read_source(source, model.task.name, {"with_tags": False}).X
+    lines = source.lines
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks]
-    if "text_columns" not in table and task_of(Source(path, encoding)) != "tagging":
+    if "text_columns" not in table and task_of(source) != "tagging":
         refuse_text(repr(str(path)), lines, model)
-    options |= token_options(table)
-    return read_dataset(path, task="tagging", **options).X
+    return read_source(source, "tagging", {"with_tags": False, **token_options(table)}).X
 
 
 def token_options(table: dict[str, Any]) -> dict[str, Any]:

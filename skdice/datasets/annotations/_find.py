@@ -36,7 +36,8 @@ def find(source: Source, wanted: str = "") -> Found:
     The name of a file or its first line decides, or of JSON the first record that holds
     something. A record that fits two formats is refused, unless one alone holds what is wanted.
     """
-    if "values" not in vars(source) and source.frame is None:
+    is_named_json = suffix_of(source.path) in (".json", ".jsonl") and not source.path.is_dir()
+    if not is_named_json and "values" not in vars(source) and source.frame is None:
         claiming = next((name for name, form in formats().items() if form.claims(source)), None)
         if claiming is not None:
             form = formats()[claiming]
@@ -133,8 +134,3 @@ def _refuse_foreign(source: Source, place: str, value: Any) -> None:
         raise source.fault(
             place, f"{name!r} shows a file of {tool}, which is not read: write {other}"
         )
-
-
-def is_spacy(source: Source) -> bool:
-    """Return True of spaCy's binary files."""
-    return suffix_of(source.path) == ".spacy"

@@ -33,7 +33,7 @@ def labelled(
     ):
         source.skipped = skipped
         return None
-    rows = []
+    rows: list[tuple[Any, list[Any]]] = []
     for record in records:
         if source.with_entities and record.labels is None:
             source.skipped["without a label"] += 1

@@ -147,7 +147,7 @@ def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) ->
     if source.feature is None and len(values) > 1 and "value" not in values:
         problem = f"the layer {layer!r} has the features {list(values)}: give feature= for one"
         raise source.fault(place, problem)
-    return values.get(name, layer.rpartition(".")[2])
+    return layer.rpartition(".")[2] if name is None else values.get(name)
 
 
 def _document(i: int, row: Row) -> dict[str, Any]:
