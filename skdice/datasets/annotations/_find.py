@@ -46,7 +46,8 @@ def find(source: Source, wanted: str = "") -> Found:
             return Found(None, "")
     empty: str | None = None
     for place, value in source.values:
-        _refuse_foreign(source, place, value)
+        if not any(form.holds(value) for name, form in formats().items() if name != "jsonl"):
+            _refuse_foreign(source, place, value)
         fitting = _fitting(value)
         if kinds := [found for found in fitting if found.holds == wanted]:
             fitting = kinds
