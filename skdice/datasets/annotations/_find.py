@@ -97,13 +97,16 @@ def _has_label(value: Any) -> bool:
     """Return True if a record has a label, or a list of some, under a usual name."""
     if not isinstance(value, dict):
         return False
-    cells = [value[name] for name in LABEL_NAMES if name in value]
-    return any(
-        cell not in (None, "", [])
-        and (all(isinstance(each, (str, int)) for each in cell) if isinstance(cell, list)
-             else isinstance(cell, (str, int, float)))
-        for cell in cells
-    )  # fmt: skip
+    cells = (value[name] for name in LABEL_NAMES if name in value)
+    return any(map(_is_label, cells))
+
+
+def _is_label(cell: Any) -> bool:
+    if isinstance(cell, list):
+        return bool(cell) and all(isinstance(each, (str, int)) for each in cell)
+    if isinstance(cell, str):
+        return bool(cell) and not cell.startswith(("http://", "https://"))
+    return isinstance(cell, (int, float))
 
 
 def _of_two(fitting: list[Found]) -> str:
