@@ -134,6 +134,9 @@ GOOD = (
         ("Lee\t*[1]", "Lee\t*[2]", "line 7: .* name other annotations"),
         ("Lee\t*[1]\tPER[1]", "Lee\t*[1]\tLOC[1]", "line 7: the annotation .* 'LOC' here"),
         ("#Text=Bo Lee naps\n", "#Text=Bo Lee naps\n#Text=Bo Lee naps\n", "no token holds"),
+        ("\t_\t_\t\n\n", "\t__\t\n\n", "line 8: the token 'naps' has an empty cell"),
+        (GOOD[GOOD.index("2-1") :], "", "no token holds 'So' of its sentence"),
+        (GOOD, "", "it holds no sentence"),
         ("1-2\t3-6\tLee\t*[1]\tPER[1]\t\n1-3", "1-2", "line 7: no token holds ' Lee '"),
     ],
 )
@@ -153,7 +156,8 @@ PUBTATOR = "7|t|Iron helps.\n7|a|We gave iron.\n7\t0\t4\tIron\tChemical\tD1\n"
     [
         (PUBTATOR.replace("7\t0", "8\t0"), "line 3: the line is of the document '8'"),
         (PUBTATOR.replace("7|a", "8|a"), "line 2: the abstract of '8' follows the title of '7'"),
-        ("7|t|Iron.\n" + PUBTATOR, "line 2: the document '7' has two titles"),
+        (PUBTATOR.replace("7|a|We gave iron.\n", ""), "line 1: the document has no line '7|a|'"),
+        ("7|t|Iron.\n7|a|\n" + PUBTATOR, "line 3: the document '7' has two titles"),
         (PUBTATOR.replace("7\t0\t4\t", "7\t0 4\t"), "line 3"),
         (PUBTATOR.replace("\t", " "), "line 3"),
     ],
@@ -182,8 +186,13 @@ def test_bioc_of_inception_and_outside_its_passages(tmp_path):
         read_annotations(path)
     assert read_annotations(path, feature="kind").entities == [[(0, 3, "PER")]]
     outside = text.replace("</passage>", "").replace("<annotation", "</passage><annotation", 1)
-    with pytest.raises(ValueError, match="outside the passages"):
+    with pytest.raises(ValueError, match=r"<annotation> stands in <document>, outside the pass"):
         read_annotations(put(tmp_path, "c.xml", outside))
+    nested = text.replace("<document>", "<document><document>").replace(
+        "</doc", "</document></doc", 1
+    )
+    with pytest.raises(ValueError, match=r"<document> stands in <document>"):
+        read_annotations(put(tmp_path, "d.xml", nested))
 
 
 def test_own_files_are_read(tmp_path):
