@@ -28,10 +28,12 @@ test: $(VENV)/.installed-test ## Run every test and doctest
 test-fast: $(VENV)/.installed-test ## Run all but the slow tests
 	$(PYTEST) -m "not slow"
 
-lint: $(VENV)/.installed-dev ## ruff and mypy
+GUIDE := docs/guide/*.md docs/start.md docs/searching.md docs/models.md docs/speed.md
+lint: $(VENV)/.installed-dev ## ruff, mypy, and the length of the guide's pages
 	$(BIN)/ruff check skdice tests examples docs
 	$(BIN)/ruff format --check skdice tests examples docs
 	$(BIN)/mypy
+	@wc -w $(GUIDE) | awk '$$2 != "total" && $$1 > 1200 {print $$2 ": " $$1 " words, at most 1200"; bad = 1} END {exit bad}'
 
 test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-lowest

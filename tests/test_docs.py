@@ -367,12 +367,6 @@ def test_every_path_that_contributing_names_exists():
     assert not [path for path in named if not (DOCS.parent / path).exists()]
 
 
-def test_a_page_of_the_guide_has_at_most_1200_words():
-    pages = [page for page in PAGES if page.suffix == ".md"]
-    words = {page.name: len(page.read_text().split()) for page in pages}
-    assert not {name: n for name, n in words.items() if n > 1200}
-
-
 def code_lines(page):
     """The code and the output that a page shows; of a script all but its prose."""
     if page.suffix == ".py":

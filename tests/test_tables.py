@@ -10,7 +10,7 @@ import pytest
 
 import skdice
 from skdice import _names
-from skdice.datasets.annotations._format import Format, formats
+from skdice.datasets.record import Format, formats
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import TASKS, Task
 
@@ -18,7 +18,7 @@ ROOT = Path(skdice.__file__).parent
 TABLES = {
     "losses": (LOSSES, Loss, {type(loss()) for loss in LOSSES.values()}),
     "tasks": (TASKS, Task, {type(task) for task in TASKS.values()}),
-    "datasets/annotations": (formats(), Format, {type(form) for form in formats().values()}),
+    "datasets/formats": (formats(), Format, {type(form) for form in formats().values()}),
 }
 
 
@@ -30,6 +30,8 @@ def test_every_named_class_of_a_folder_has_a_line(folder):
     defined = {cls.__module__.rpartition(".")[2] for cls in classes}
     kind = rf"^class \w+\(.*({base.__name__}|{'|'.join(c.__name__ for c in classes)})\):"
     for path in (ROOT / folder).glob("[a-z]*.py"):
+        if path.stem == "numbers":  # a task of an estimator, which no file holds
+            continue
         if re.search(kind, path.read_text("utf-8"), re.M):
             assert path.stem in defined, f"{path.name} has no line in its table"
 

@@ -140,7 +140,7 @@ class Columns:
     header: Annotated[bool | None, Option(help="Whether the first line names the columns.")] = None
     encoding: Annotated[str, Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
 
-    on_misaligned, offsets, layer, feature = "raise", "auto", None, None  # in `Files` only
+    on_misaligned, offsets = "raise", "auto"  # options in `Files` only
 
     def of_table(self) -> dict[str, Any]:
         """Options for the readers of tables, without those that were not given."""
@@ -173,7 +173,7 @@ class Columns:
         return {**how, "text_column": text_column, "encoding": self.encoding}
 
     def _of_layer(self) -> dict[str, str]:
-        given = {"layer": self.layer, "feature": self.feature}
+        given = {name: getattr(self, name, None) for name in ("layer", "feature")}  # of `Files`
         return {name: value for name, value in given.items() if value is not None}
 
     def read(self, path: Path, task: str, **options: Any) -> Any:

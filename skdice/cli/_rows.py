@@ -61,22 +61,24 @@ def _lines_of(file: Path) -> Iterator[str]:
 
 def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:
     """The texts of a file of an annotation tool, of a table, or one on each line."""
-    from skdice.datasets import read_annotations, read_texts
-    from skdice.datasets.annotations import find_format
+    from skdice.datasets.annotations import annotated
+    from skdice.datasets.auto import OF_CELLS, source_of
     from skdice.datasets.files import suffix_of
-    from skdice.datasets.source import Source
+    from skdice.datasets.find import find
+    from skdice.datasets.tables import to_predict
 
-    source = Source(file, columns.encoding)
-    form = find_format(source)
+    table = columns.of_texts()
+    source = source_of(file, columns.encoding, table)
+    form = find(source).format
     if form is None and not source.is_json:
-        table = columns.of_texts()
+        texts = [line for line in source.iter_lines() if line.strip()]
         if table or suffix_of(file) in (".csv", ".tsv"):
-            texts = read_texts(file, encoding=columns.encoding, **table)
-        else:
-            texts = [line for line in source.lines if line.strip()]
+            wanted = {name: value for name, value in table.items() if name not in OF_CELLS}
+            texts = to_predict(source, **wanted).texts
         return [(text, {}) for text in texts]
     how = columns.of_entities()
-    found = read_annotations(file, form or "jsonl", with_entities=False, **how)
+    source.with_entities, source.text_column = False, how["text_column"]
+    found = annotated(source, form or "jsonl", how["offsets"], how["on_misaligned"])
     return zip(found.texts, found.metadata, strict=True)
 
 
@@ -120,8 +122,8 @@ def stream_of(estimator: Any, lines: Iterable[str]) -> Iterator[Row]:
 
 
 def _read_record(task: Any, number: int, line: str) -> Row:
-    from skdice.datasets.annotations import without
     from skdice.datasets.files import is_record, parse_json
+    from skdice.datasets.record import without
 
     where = f"standard input, line {number}"
     if not is_record(line):

@@ -99,7 +99,7 @@ def _run(
 
     `params` are the estimator's, and `options` those of `LossSearchCV`.
     """
-    from skdice._progress import Pace
+    from skdice._progress import Progress
     from skdice.model_selection import LossSearchCV, loss_space
     from skdice.model_selection.records import cv_results
     from skdice.tasks import TASKS
@@ -118,15 +118,16 @@ def _run(
         f"{data.path.name if data.path else 'data'}: {counted(len(data), 'example')}, "
         f"{counted(n_trials, 'trial')}, {folds} folds, losses {', '.join(losses)}"
     )
-    pace: Pace | None = None
+    progress = Progress(0, "trial")
     with Live(console=ERR, refresh_per_second=4, transient=True) as live:
 
         def show(study: Any, trial: Any) -> None:
-            nonlocal pace
             results = cv_results(study, ["score"], folds)
             done = len(results["trial"])
-            pace = pace or Pace(done)
-            live.update(trials_table(results, n_trials, pace.left(done, n_trials)))
+            if progress.total is None:
+                progress.begin(done, n_trials)
+            progress.advance(done)
+            live.update(trials_table(results, n_trials, progress.left()))
 
         search = LossSearchCV(
             estimator,

@@ -10,14 +10,16 @@ from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.annotations import annotated, find, is_saved, read_annotations
+from skdice.datasets.annotations import annotated, is_saved, read_annotations
 from skdice.datasets.files import suffix_of
+from skdice.datasets.find import find
 from skdice.datasets.options import OF_LABELS, check_options
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.datasets.squad import mrc_ner, read_mrc_ner, read_squad, squad
 from skdice.datasets.tables import labelled_texts, read_table
 from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
 
+OF_CELLS = ("separator", "quoting", "header")  # options of how a table is written
 # The kinds of data sets; each is the name of a task of `skdice.tasks`.
 KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
 
@@ -115,7 +117,7 @@ def read_dataset(
 
 def source_of(path: str | Path, encoding: str, options: Mapping[str, Any]) -> Source:
     """A file that is opened once, to be looked at by `task_of` and read by `read_source`."""
-    of_cells = {n: options[n] for n in ("separator", "quoting", "header") if n in options}
+    of_cells = {name: options[name] for name in OF_CELLS if name in options}
     source = Source(Path(path), encoding, **of_cells)
     for name in ("text_columns", "label_column", "label_columns"):
         wanted = options.get(name)
@@ -152,8 +154,7 @@ def _questions(source: Source, **options: Any) -> Dataset:
 
 def _texts(source: Source, **options: Any) -> Dataset:
     check_options(read_table, options)
-    of_cells = ("separator", "header", "quoting")
-    how = {name: value for name, value in options.items() if name not in of_cells}
+    how = {name: value for name, value in options.items() if name not in OF_CELLS}
     try:
         X, y, columns = labelled_texts(source, **how)
     except ValueError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -18,7 +17,7 @@ from skorch.callbacks import (
 )
 
 from skdice._checks import counted, shown
-from skdice._progress import duration, has_bar
+from skdice._progress import Progress, duration
 from skdice.engine.recipe import SCHEDULES
 
 
@@ -29,60 +28,52 @@ class ProgressBar(Callback):
     elsewhere, as in a log file, a line a minute.
     """
 
-    EVERY = 60.0  # seconds
     ENOUGH = 3.0, 10  # seconds or updates from which the time of a fit is told
 
     def on_train_begin(self, net: Any, **kwargs: Any) -> None:
         """Forget an earlier fit."""
-        self.bar_: Any = None
-        self.told_time_ = False
-        self.started_: tuple[float, int] | None = None
+        self.progress_: Progress | None = None
 
     def on_batch_begin(self, net: Any, **kwargs: Any) -> None:
         """Start with the first update, when the number of updates is known."""
-        if self.started_ is not None or not net.verbose:
+        if self.progress_ is not None or not net.verbose:
             return
         done = net.fit_.progress.total  # not 0 where a fit goes on from a checkpoint
-        self.started_, self.told_ = (time.monotonic(), done), time.monotonic()
-        self.second_: tuple[float, int] | None = None  # when the first update was done
         goes_on = f", going on after update {done:,}" if done and net.n_steps_ else ""
         size = net.fit_.rows_of_one()
         print(f"lr {net.lr:g}, {_length(net)}batches of {size}{goes_on}", flush=True)
-        if has_bar():
-            from tqdm.auto import tqdm
-
-            total = net.n_steps_ or None
-            self.bar_ = tqdm(total=total, initial=done, leave=False, unit="update")
+        self.progress_ = Progress(net.verbose, "update")
+        self.progress_.begin(done, net.n_steps_ or None)
+        # By the updates after the first one, which is slow.
+        self.steady_: Progress | None = None
+        self.told_time_ = not net.n_steps_
 
     def on_batch_end(self, net: Any, **kwargs: Any) -> None:
         """Count one more update."""
-        if self.started_ is None:
+        progress = self.progress_
+        if progress is None:
             return
-        self._tell_time(net)
-        if self.bar_ is not None:
-            self.bar_.set_description(f"epoch {len(net.history)}", refresh=False)
-            self.bar_.update()
-        elif (now := time.monotonic()) - self.told_ >= self.EVERY and net.n_steps_:
-            began, before = self.started_
-            done, self.told_ = net.fit_.progress.total, now
-            left = (now - began) / (done - before) * (net.n_steps_ - done)
-            print(f"update {done:,} of {net.n_steps_:,}, {duration(left)} left", flush=True)
+        progress.advance(net.fit_.progress.total, f"epoch {len(net.history)}")
+        if not self.told_time_:
+            self._tell_time(net, progress)
+        if net.n_steps_ and progress.is_due:
+            left = duration(progress.seconds_left or 0)
+            progress.say(f"update {progress.done:,} of {net.n_steps_:,}, {left} left")
 
-    def _tell_time(self, net: Any) -> None:
-        """Say once how long the fit takes, and a shorter one; the first update is slow."""
-        if self.told_time_ or not net.n_steps_:
-            return
-        now, done = time.monotonic(), net.fit_.progress.total
-        start, before = self.started_ or (now, done)
-        began, first = self.second_ = self.second_ or (now, done)
-        if done == first == net.n_steps_:  # the only update
-            began, first = start, before
+    def _tell_time(self, net: Any, progress: Progress) -> None:
+        """Say once how long the fit takes, and a shorter one."""
+        done, before = progress.done, progress.before
+        if self.steady_ is None:
+            self.steady_ = Progress(0, "update")
+            self.steady_.begin(done, net.n_steps_)
+        steady = progress if done == self.steady_.before == net.n_steps_ else self.steady_
+        steady.advance(done)
         seconds, updates = self.ENOUGH
-        known = done - first >= min(updates, (net.n_steps_ - before) // 10)
-        if done == first or not (known or now - began >= seconds):
+        known = done - self.steady_.before >= min(updates, (net.n_steps_ - before) // 10)
+        if done == steady.before or not (known or steady.seconds >= seconds):
             return
         self.told_time_ = True
-        of_one, shorter = (now - began) / (done - first), net.max_epochs // 3
+        of_one, shorter = steady.seconds / (done - steady.before), net.max_epochs // 3
         whole = of_one * net.n_steps_
         text = f"the fit takes about {duration(whole)}"
         if before:
@@ -92,20 +83,18 @@ class ProgressBar(Callback):
             text += f"; max_epochs={shorter}, about {duration(part)}"
         if net.fit_.validation_score is not None:
             text += " (without validation)"
-        if self.bar_ is not None:
-            self.bar_.clear()
-        print(text, flush=True)
+        progress.say(text)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Make room for the line of the epoch."""
-        if self.bar_ is not None:
-            self.bar_.clear()
+        if self.progress_ is not None:
+            self.progress_.clear()
 
     def on_train_end(self, net: Any, **kwargs: Any) -> None:
         """Remove the bar, also after an error."""
-        if self.bar_ is not None:
-            self.bar_.close()
-        self.bar_ = self.started_ = None
+        if self.progress_ is not None:
+            self.progress_.close()
+        self.progress_ = self.steady_ = None
 
 
 class EpochLog(PrintLog):  # which skorch calls after the callbacks that record

@@ -205,7 +205,8 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,)."""
-        return self.classes_[self._of_rows(X, "predict")]
+        chosen = self._of_rows(X, "predict")  # refuses to predict before `fit`
+        return self.classes_[chosen]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes), in the order of `classes_`."""

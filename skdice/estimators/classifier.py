@@ -19,8 +19,8 @@ from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.scores import ClassScores, decision_scores
-from skdice.tasks._numbers import Numbers, NumericDataset, as_tensor, checked_rows
 from skdice.tasks.classification import decided
+from skdice.tasks.numbers import Numbers, NumericDataset, as_tensor, checked_rows
 
 
 class NumericNet(FineTuningNet):

@@ -193,7 +193,7 @@ class DiceTokenClassifier(TransformerEstimator):
         """
         self._check_fitted()
         blocks = self._row_outputs(self.task.inputs(X))
-        return object_array([row for _, tables in blocks for row in self.task.tagged(self, tables)])
+        return object_array([row for block in blocks for row in self.task.tagged(self, *block)])
 
     @of_one_fit
     def score(self, X: Any, y: Any) -> float:

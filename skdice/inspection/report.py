@@ -129,7 +129,7 @@ def html_report(
     for name, value in counts.items():
         if value < 0:
             raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
-    model = _model_of(estimator)
+    *around, model = _parts_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
     page = {"answers": _answers, "labels": _classes, "spans": _spans}[model.task.judged]
@@ -143,7 +143,7 @@ def html_report(
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     of_loss = f", loss {model.loss}" if hasattr(model, "loss") else ""
-    tuned = _tuned_for(estimator) or _tuned_for(model)
+    tuned = next(filter(None, map(_tuned_for, (*around, model))), "")
     about = (
         f"{' of '.join(kinds)}{of_loss}, {counted(len(y), 'row')}{tuned}; intervals hold 95 % of "
         f"{counted(n_bootstraps, 'bootstrap draw')} of rows; skdice {__version__}"
@@ -183,21 +183,22 @@ def _training(model: Any) -> str:
     return f'<h2>Training</h2><div class="wide">{table}</div>' if lines else ""
 
 
-def _model_of(estimator: Any) -> Any:
-    """The fitted estimator of skdice that decides: in a pipeline, a search or a tuner, the last."""
+def _parts_of(estimator: Any) -> list[Any]:
+    """The estimator and what it holds: in a pipeline, a search or a tuner, the last is skdice's."""
     check_has("estimator", estimator, "predict")
     check_is_fitted(estimator)
-    model = estimator
-    while not hasattr(model, "task") or hasattr(model, "estimator_"):
+    parts = [estimator]
+    while not hasattr(model := parts[-1], "task") or hasattr(model, "estimator_"):
         held = [getattr(model, name, None) for name in ("best_estimator_", "estimator_")]
         steps = getattr(model, "steps", [])
-        model = next((part for part in (*held, *(step for _, step in steps[-1:])) if part), None)
-        if model is None:
+        inner = next((part for part in (*held, *(step for _, step in steps[-1:])) if part), None)
+        if inner is None:
             raise TypeError(
                 f"estimator={shown(estimator)} holds no fitted estimator of skdice: a report is of "
                 "a tagger, a classifier or a reader"
             )
-    return model
+        parts.append(inner)
+    return parts
 
 
 # ---- one for each task; a wrong y is refused before anything is predicted. `estimator` predicts,

@@ -29,7 +29,7 @@ from skdice.estimators.tuned.decision import check_folds
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
-from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
+from skdice.model_selection.intervals import F1_WITHOUT, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress, OfUpdates
 from skdice.resampling.drawing import check_sampler, draw_rows
 
@@ -357,7 +357,7 @@ def compare_losses(
             callbacks = [*(estimator.callbacks or []), OfUpdates(progress)]
             estimator.set_params(callbacks=callbacks)
         for seed, model in runs:
-            progress.begin(model.label, seed, fits_left)
+            progress.begin_run(model.label, seed, fits_left)
             fitted = model.build(estimator, seed)
             held = {"X_val": X_val, "y_val": y_val} if has_fit_parameter(fitted, "X_val") else {}
             started = time.perf_counter()
@@ -369,7 +369,7 @@ def compare_losses(
             comparison.measure, comparison.measures = fitted.measure_, tuple(figures)
             model.runs.append({"seed": seed, **figures, "seconds": seconds, F1_WITHOUT: without})
             fits_left -= n_fits[model.label]
-            progress.end(figures["f1"], fits_left)
+            progress.end_run(figures["f1"], fits_left)
             if on_run is not None:
                 on_run(comparison, model)
     return comparison

@@ -1,31 +1,66 @@
-"""Sentences of tokens in files and streams, and records of their spans."""
+"""Sentences of tokens in files and streams: the part that tags and spans share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from skdice.datasets import read_dataset
-from skdice.datasets.auto import task_of
-from skdice.datasets.conll import Line, columns_of
-from skdice.datasets.files import is_json, read_lines
-from skdice.datasets.source import Source
+from skdice.datasets.auto import read_source, source_of, task_of
+from skdice.datasets.columns import Line, columns_of
 from skdice.datasets.tagged import holds_columns
+from skdice.tasks._base import Named, Task
+
+
+class TokenRows(Task):
+    """A task whose rows are sentences of tokens, with tags or spans."""
+
+    hub_tag = "token-classification"
+    example = '[["Ann", "lives", "in", "Rome"]]'
+    keys: ClassVar[tuple[str, ...]] = ("tokens",)
+    rows_are = "blocks"
+    formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
+    unit = "tokens"
+    judged = "spans"
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return sentences as lists of tokens."""
+        return read_tokens_of(model, path, encoding, table), []
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the tokens of a sentence, which stand alone or in columns."""
+        return tokens_of_block(model, where, lines)
+
+    def method_for(self, how: str) -> str:
+        """Return the method for tags, or for tags with their spans."""
+        return "predict" if how == "conll" else "predict_tagged"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return a token and its tag a line, or a record."""
+        if how != "conll":
+            return super().written(model, how, x, name, found)
+        return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the tokens, the tags if there are any, and the spans."""
+        return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
 
 
 def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any]) -> list[list[str]]:
     """Sentences of a file with or without tags: in JSON, in columns, or a token a line."""
-    lines = read_lines(path, encoding)
-    options: dict[str, Any] = {"encoding": encoding, "with_tags": False}
-    if is_json(path, lines):
-        return read_dataset(path, task=model.task.name, **options).X
+    source = source_of(path, encoding, table)
+    if source.is_json:
+        return read_source(source, model.task.name, {"with_tags": False}).X
+    lines = source.lines
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks]
-    if "text_columns" not in table and task_of(Source(path, encoding)) != "tagging":
+    if "text_columns" not in table and task_of(source) != "tagging":
         refuse_text(repr(str(path)), lines, model)
-    options |= token_options(table)
-    return read_dataset(path, task="tagging", **options).X
+    return read_source(source, "tagging", {"with_tags": False, **token_options(table)}).X
 
 
 def token_options(table: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice.datasets.tables import ToPredict, table_to_predict
+from skdice.datasets.auto import OF_CELLS, source_of
+from skdice.datasets.tables import ToPredict, to_predict
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
@@ -325,8 +326,8 @@ class Classification(Task):
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        options = {"n_texts": width, **table}
-        return table_to_predict(path, encoding=encoding, **options)
+        columns = {name: value for name, value in table.items() if name not in OF_CELLS}
+        return to_predict(source_of(path, encoding, table), width, **columns)
 
     def row_of_line(self, line: str) -> Any:
         """Return the text of a line, or the pair with a tab between its texts."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdice import backbones
 from skdice._checks import as_row_list
-from skdice.datasets.annotations import tagged_words
+from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
 from skdice.metrics.span import report_of_spans, report_text
@@ -133,7 +133,7 @@ class Entities(Tagging):
         self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the entities of each text, of which no two overlap."""
-        rows = zip(sources, self.tagged(model, outputs), strict=True)
+        rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
         found = [apart(_of_text(*source, spans)) for source, (_, spans) in rows]
         if model.glued == "skip":
             texts = [text for text, _ in sources]

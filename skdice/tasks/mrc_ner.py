@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,41 +15,27 @@ from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
-from skdice.tasks._base import Named, Task
-from skdice.tasks._token_rows import (
-    read_tokens_of,
-    table_of_scores,
-    token_options,
-    tokens_of_block,
-)
-from skdice.tasks.tagging import Tagging
+from skdice.tasks._token_rows import TokenRows, table_of_scores
 from skdice.text.encoding import Windows
-from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights
 from skdice.text.long_texts import Cuts
 from skdice.text.qa import QueryWindow, encode_queries
+from skdice.text.queries import Span, as_entities, check_queries
 from skdice.text.spans import ScoredSpan, flat_spans
 
 # A span, and the geometric mean and the minimum of its three probabilities.
 Candidate = tuple[Span, float, float]
 
 
-class MRC(Task):
+class MRC(TokenRows):
     """Spans of each type: where they start, where they end, and which pairs match."""
 
     name = "mrc-ner"
     rows = "tokens with entities by query"
     estimator = "DiceMRCTagger"
-    hub_tag = Tagging.hub_tag
     head = None
-    example = Tagging.example
-    keys = Tagging.keys
-    formats = Tagging.formats
-    unit = "tokens"
-    judged = "spans"
     judged_by = "predict_spans"
     has_classes = False
-    rows_are = "blocks"
 
     # ---- rows
 
@@ -206,22 +191,6 @@ class MRC(Task):
     def formats_of(self, model: Any) -> tuple[str, ...]:
         """Return the formats: of a model that was trained on spans, those of spans."""
         return self.formats if model.scheme_ is not None else ("spans", "jsonl")
-
-    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
-        """Return the columns of tokens and tags."""
-        return token_options(table)
-
-    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
-        """Return sentences as lists of tokens."""
-        return read_tokens_of(model, path, encoding, table), []
-
-    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
-        """Return the tokens of a sentence."""
-        return tokens_of_block(model, where, lines)
-
-    method_for = Tagging.method_for
-    written = Tagging.written
-    record = Tagging.record
 
     def reported(self, model: Any, X: Any) -> Any:
         """Return spans, whatever `predict` gives."""

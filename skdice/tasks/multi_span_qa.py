@@ -16,8 +16,8 @@ from skdice._checks import counted
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import MisalignedWarning, TruncationWarning
-from skdice.tasks._base import Blocks, Named
-from skdice.tasks.qa import Reading
+from skdice.tasks._base import Blocks
+from skdice.tasks._question_rows import QuestionRows
 from skdice.tasks.tagging import Tagging
 from skdice.text.alignment import Misfit, align, warn_of_answers
 from skdice.text.answers import as_answers, as_questions, read_answers
@@ -33,25 +33,16 @@ _encode = compact(windows_of_words)
 Source = tuple[str, Words]  # a context with its words
 
 
-class MultiSpanReading(Tagging):
+class MultiSpanReading(QuestionRows, Tagging):
     """All answers to a question, as tags of the context's words (Segal et al. 2020)."""
 
     name = "multi-span-qa"
-    rows = Reading.rows
     estimator = "DiceMultiSpanAnswerer"
-    file_kind = Reading.name
-    example = Reading.example
-    keys = Reading.keys
-    formats = Reading.formats
-    rows_are = "json"
+    file_kind = "qa"
     is_default = False
     modes = ("strict",)
 
     # ---- rows
-
-    def inputs(self, X: Any) -> list[Any]:
-        """Return pairs of question and context."""
-        return as_questions(X, may_be_empty=True)
 
     def passages(self, inputs: list[Any]) -> list[Any]:
         """Return the contexts."""
@@ -99,10 +90,6 @@ class MultiSpanReading(Tagging):
     def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
         super()._learn_tags(model, tags, mode, ["O", f"B-{ANSWER}", f"I-{ANSWER}"])
 
-    def groups(self, X: Any) -> Any:
-        """Return the contexts: questions on one context are split together."""
-        return [context for _, context in X]
-
     def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of contexts, each with its question."""
         return self.encode_sources(model, inputs, cuts)[1]
@@ -138,7 +125,7 @@ class MultiSpanReading(Tagging):
         self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return the answers of each question as spans, in characters of the context."""
-        rows = zip(sources, self.tagged(model, outputs), strict=True)
+        rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
         return [
             [
                 ScoredSpan(ANSWER, int(words.starts[first]), int(words.ends[last - 1]), score)
@@ -188,19 +175,6 @@ class MultiSpanReading(Tagging):
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
         return "answers"
-
-    # ---- rows in files: those of `Reading`
-
-    labels = Reading.labels
-    scorer = Reading.scorer
-    file_options = Reading.file_options
-    record = Reading.record
-    method_for = Reading.method_for
-    report = Reading.report
-
-    def read_inputs(self, model: Any, path: Any, encoding: str, **table: Any) -> Named:
-        """Return questions with contexts, and their ids."""
-        return Reading.read_inputs(self, model, path, encoding, **table)  # type: ignore[arg-type]
 
 
 def match_answers(true: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:

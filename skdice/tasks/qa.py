@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ from torch import nn
 
 from skdice._checks import counted
 from skdice._warn import warn
-from skdice.datasets import read_squad
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
 from skdice.exceptions import MisalignedWarning
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.tasks._base import Blocks, Named, Task
-from skdice.tasks._token_rows import table_of_scores
+from skdice.tasks._base import Blocks
+from skdice.tasks._question_rows import QuestionRows
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
@@ -28,28 +26,19 @@ from skdice.text.spans import Candidate, best_answers, tune_null_threshold
 Ranked = tuple[list[Candidate], float]  # answers, the best first, and the score of none
 
 
-class Reading(Task):
+class Reading(QuestionRows):
     """Answers to questions: the positions where they start and end."""
 
     name = "qa"
-    rows = "questions with contexts"
     estimator = "DiceQuestionAnswerer"
     hub_tag = "question-answering"
     head = "QuestionAnswering"
-    example = '[("Who sings?", "Every day Ann sings in Rome.")]'
-    keys = ("question", "context")
-    formats = ("squad", "jsonl")
-    rows_are = "json"
     unit = "questions"
     judged = "answers"
     has_classes = False
     longest = 384
 
     # ---- rows
-
-    def inputs(self, X: Any) -> list[Any]:
-        """Return pairs of question and context."""
-        return as_questions(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return pairs and their answers, None where all of them are misaligned."""
@@ -208,41 +197,6 @@ model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
 tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
 
     # ---- rows in files
-
-    def groups(self, X: Any) -> Any:
-        """Return the contexts: questions on one context are split together."""
-        return [context for _, context in X]
-
-    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
-        """Return what becomes of answers that are not at their offset."""
-        return {**table, "on_misaligned": of_offsets["on_misaligned"]}
-
-    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
-        """Return questions with contexts, and their ids."""
-        pairs, _, ids = read_squad(path, encoding=encoding, return_ids=True, with_answers=False)
-        return pairs, ids
-
-    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
-        """Return the question and its answer."""
-        return {"id": name, "question": x[0], "answer": found}
-
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return scores of all questions, and of those with and without an answer."""
-        rows = list(zip(y, predicted, strict=True))
-        parts = {
-            "": rows,
-            " with answer": [row for row in rows if row[0]],
-            " without answer": [row for row in rows if not row[0]],
-        }
-        scores: dict[str, float] = {}
-        for name, kept in parts.items():
-            if kept:
-                for measure, value in self.rate(model, *zip(*kept, strict=True)).items():
-                    scores[f"{measure.replace('_', ' ')}{name}"] = value
-                scores[f"questions{name}"] = len(kept)
-        return scores if as_json else table_of_scores(scores)
 
     # ---- models of transformers
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
@@ -31,13 +30,8 @@ from skdice.metrics.schemes import (
     split_tag,
 )
 from skdice.metrics.span import read_tags
-from skdice.tasks._base import Named, Task, label_names
-from skdice.tasks._token_rows import (
-    read_tokens_of,
-    record_of_spans,
-    token_options,
-    tokens_of_block,
-)
+from skdice.tasks._base import label_names
+from skdice.tasks._token_rows import TokenRows
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.inputs import as_names, as_sentences, as_tags
@@ -48,22 +42,15 @@ from skdice.text.spans import ScoredSpan
 _JOINED = ', aggregation_strategy="first"'
 
 
-class Tagging(Task):
+class Tagging(TokenRows):
     """Tags of tokens: entities in any scheme, or parts of speech."""
 
     name = "tagging"
     rows = "tagged tokens"
     estimator = "DiceTokenClassifier"
-    hub_tag = "token-classification"
     head = "TokenClassification"
-    example = '[["Ann", "lives", "in", "Rome"]]'
-    keys: ClassVar[tuple[str, ...]] = ("tokens",)
-    rows_are = "blocks"
     modes = tuple(MODES)
-    formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
-    unit = "tokens"
     tuned_by = "BiasTunedTagger"
-    judged = "spans"
 
     # ---- rows
 
@@ -230,10 +217,10 @@ class Tagging(Task):
         return list(zip(rows, scored, strict=True))
 
     def tagged(
-        self, model: Any, tables: Iterable[np.ndarray]
+        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[tuple[list[str], list[ScoredSpan]]]:
         """Return the tags of each sentence with their spans, by position in tokens."""
-        tables = list(tables)
+        tables = list(outputs)
         scales = getattr(model, "span_scales_", None)
         return self.with_spans(model, tables, self.decode(model, tables), scales)
 
@@ -247,7 +234,7 @@ class Tagging(Task):
         self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return what `predict_spans` gives for each row."""
-        return [spans for _, spans in self.tagged(model, outputs)]
+        return [spans for _, spans in self.tagged(model, sources, outputs)]
 
     # ---- scores
 
@@ -341,32 +328,6 @@ class Tagging(Task):
     def scorer(self, y: Any) -> Any:
         """Return F1 of spans in the scheme of the whole data set."""
         return make_scorer(span_f1_score, scheme=infer_scheme(y))
-
-    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
-        """Return the columns of tokens and tags."""
-        return token_options(table)
-
-    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
-        """Return sentences as lists of tokens."""
-        return read_tokens_of(model, path, encoding, table), []
-
-    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
-        """Return the tokens of a sentence, which stand alone or in columns."""
-        return tokens_of_block(model, where, lines)
-
-    def method_for(self, how: str) -> str:
-        """Return the method for tags, or for tags with their spans."""
-        return "predict" if how == "conll" else "predict_tagged"
-
-    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
-        """Return a token and its tag a line, or a record."""
-        if how != "conll":
-            return Task.written(self, model, how, x, name, found)
-        return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
-
-    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
-        """Return the tokens, the tags if there are any, and the spans."""
-        return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
 
     def report(
         self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool

@@ -11,9 +11,8 @@ import pytest
 from sklearn.base import clone
 from skorch.callbacks import Callback
 
-from skdice import DiceClassifier
+from skdice import DiceClassifier, _progress
 from skdice._progress import duration
-from skdice.engine import callbacks
 from skdice.engine.callbacks import AfterEpoch
 from tests.fits import each_update, killed_at
 
@@ -33,7 +32,7 @@ class Slow(Callback):
 def minutes(monkeypatch):
     """A clock on which each update takes a minute."""
     clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(callbacks, "time", clock)
+    monkeypatch.setattr(_progress, "time", clock)
 
     def tick():
         clock.now += 60

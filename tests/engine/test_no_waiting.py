@@ -45,7 +45,7 @@ from skdice.losses import (
     resolve_loss,
 )
 from skdice.model_selection.heads.training import fit_heads
-from skdice.tasks._numbers import NumericDataset
+from skdice.tasks.numbers import NumericDataset
 from tests.data import SENTENCES, TAGS
 from tests.fits import Tells
 

@@ -47,7 +47,7 @@ def test_input_kinds_give_equal_results():
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
 def test_a_gpu_gets_float32(kind, monkeypatch):
-    monkeypatch.setattr("skdice.tasks._numbers.check_device", lambda device: kind)
+    monkeypatch.setattr("skdice.tasks.numbers.check_device", lambda device: kind)
     clf = DiceClassifier(max_epochs=5, random_state=0).fit(X.astype(np.float64), Y)
     assert {p.dtype for p in clf.net_.module_.parameters()} == {torch.float32}
     assert clf.predict_proba(X).dtype == np.float32

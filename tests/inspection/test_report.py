@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+from sklearn.model_selection import GridSearchCV
 
 from skdice import BiasTunedClassifier, BiasTunedTagger, CRFTagger, TfidfClassifier
 from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report
@@ -324,6 +325,9 @@ def test_the_page_says_what_the_decision_was_tuned_for():
         page = html_report(tuned, X, y, n_bootstraps=9)
         assert f"{above}{tuned.threshold_:.2f}); intervals" in page
         assert "Best F1" not in page
+    outer = BiasTunedClassifier(TfidfClassifier(random_state=0), cv=2, scoring=f1_of_spam)
+    search = GridSearchCV(outer, {"n_bootstraps": [2]}, cv=2).fit(X, y)
+    assert "; decision tuned for f1_of_spam (" in html_report(search, X, y, n_bootstraps=9)
 
 
 def f1_of_spam(true, predicted):

@@ -613,7 +613,7 @@ def test_the_bias_is_the_mean_of_the_best_ones_of_the_draws():
 
 
 def test_the_cost_of_tuning_grows_with_the_rows():
-    """Ten times as many rows may take 25 times as long; a set of rows outside a draw took 37."""
+    """Ten times as many rows may take 17 times as long; sets of rows outside draws took 23."""
 
     def seconds(n):
         rows = two_classes(*drawn_margins(0, n, 0.02, apart=2))
@@ -621,7 +621,7 @@ def test_the_cost_of_tuning_grows_with_the_rows():
         tune(rows, Fbeta(), n_draws=3)
         return time.process_time() - start
 
-    assert min(seconds(300_000) for _ in range(2)) < 25 * min(seconds(30_000) for _ in range(3))
+    assert min(seconds(300_000) for _ in range(3)) < 17 * min(seconds(30_000) for _ in range(4))
 
 
 @pytest.mark.parametrize("rows_of", ["two", "classes"])

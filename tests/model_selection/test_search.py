@@ -488,12 +488,26 @@ def test_a_terminal_gets_a_bar_of_a_search(capsys, terminal):
     terminal()
     pause = [lambda study, trial: time.sleep(0.12)]  # a bar is drawn ten times a second at most
     search({"lr": [0.1]}, n_trials=3, verbose=1, callbacks=pause).fit(X, Y)
-    assert re.search(r"trials 2/3.*best 0\.\d{3}, about \d+ s left", capsys.readouterr().err)
+    assert re.search(r"trials.*2/3 \[.*<\d\d:\d\d,.*best 0\.\d{3}", capsys.readouterr().err)
 
 
 def test_folds_that_are_used_up_are_refused():
     with pytest.raises(ValueError, match=r"cv=.* has no folds"):
         search(cv=iter([])).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("fold", "message"),
+    [
+        ((range(200), [200, 240]), "index 240 is out of bounds .* size 240"),
+        (([0.5, 1.5], [2]), "must be of integer"),
+        ((range(9),), "not enough values to unpack"),
+    ],
+)
+def test_folds_of_other_rows_are_refused_before_a_fit(fold, message):
+    estimator = never_fitted(DiceClassifier)()
+    with pytest.raises(ValueError, match=rf"cv=.* does not split X and y: .*{message}"):
+        search(estimator=estimator, cv=[fold]).fit(X, Y)
 
 
 class Never(optuna.pruners.BasePruner):

@@ -151,7 +151,7 @@ class BiasTunedTagger(Scored, BiasTuned):
         tags, ends = spans.tags, spans.ends
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
         self.__dict__.pop("span_scales_", None)
-        scored = self.task.tagged(self._decider(), tables)
+        scored = self.task.tagged(self._decider(), [], tables)
         pairs = (judged(s, row, self.scheme_) for (_, s), row in zip(scored, tags, strict=True))
         self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
         return self

@@ -22,7 +22,7 @@ from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier, NumericNet
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
-from skdice.tasks._numbers import Head, NumericDataset
+from skdice.tasks.numbers import Head, NumericDataset
 
 OF_NET = ("schedule", "warmup", "batch_size", "max_epochs", "device")
 WEIGHTS = ("weight", "bias")

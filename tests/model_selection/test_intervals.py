@@ -26,7 +26,7 @@ from skdice.cli._story import verdict
 from skdice.engine.net import FineTuningNet
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
-from skdice.model_selection.noise import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
+from skdice.model_selection.intervals import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress
 from tests.data import ANSWERS, ENTITIES, JOINED, QUESTIONS, SENTENCES, SPANS, TAGS
 
@@ -293,10 +293,11 @@ def test_a_comparison_tells_row_epoch_update_and_the_time_left(capsys, monkeypat
 
     shares = []
 
-    def show(self, what, share, *notes):
-        shares.append((what, share, *notes))
+    def advance(self, done, what, *notes, total=None):
+        self.done = done
+        shares.append((what, done / total if total else 0, *notes))
 
-    monkeypatch.setattr(ComparisonProgress, "show", show)
+    monkeypatch.setattr(ComparisonProgress, "advance", advance)
     compare_losses(model, X, y, verbose=1, **data)
     updates = [told for told in shares if len(told) > 2]
     # One fit, and one on each of five folds and on all rows: 8 updates each, or on a fold 2 * 4.

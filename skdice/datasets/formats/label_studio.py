@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.annotations._format import (
+from skdice.datasets.record import (
     OWN,
     JsonFormat,
     Record,
@@ -223,7 +223,7 @@ def _record(
         if names := _choices(item):
             of_choices.setdefault(str(item.get("from_name", "choices")), []).extend(names)
         if isinstance(item, dict) and str(item.get("type")) == "paragraphlabels":
-            raise source.fault(place, _DIALOGUE)
+            raise source.fault(place, f"{item.get('to_name')!r} {_DIALOGUE}")
         value = item.get("value") if isinstance(item, dict) else None
         labels = _labels(value) if isinstance(value, dict) else None
         if isinstance(value, dict) and "start" in value and _is_of_labels(item):
@@ -268,6 +268,6 @@ def _record(
         metadata = {**metadata, "result": others}
     if any(map(_is_relation, others)):
         metadata = {**metadata, "entity_ids": ids}
-    labels = of_choices or None if source.of_labels else None
+    answers = of_choices or None if source.of_labels else None
     spans = [] if source.of_labels else spans
-    return Record(place, (data[key],), spans, rest_of(metadata, key), labels=labels)
+    return Record(place, (data[key],), spans, rest_of(metadata, key), labels=answers)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import counted, shown
-from skdice.datasets.annotations._format import (
+from skdice.datasets.record import (
     JsonFormat,
     Record,
     Row,
@@ -85,7 +85,7 @@ def _labels(source: Source) -> Iterator[Record]:
         text = source.text_key(place, value, ("text",))
         column = "accept" if isinstance(value.get("accept"), list) else "label"
         given = value[column] if column == "accept" else [value.get("label")]
-        names = [str(name) if type(name) is int else name for name in given]
+        names: list[Any] = [str(name) if type(name) is int else name for name in given]
         if not all(isinstance(name, str) and name.strip() for name in names):
             if not source.with_entities or value.get("answer") is None:
                 names = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.annotations._format import (
+from skdice.datasets.record import (
     JsonFormat,
     Record,
     Row,
@@ -70,7 +70,8 @@ class Doccano(JsonFormat):
             )
 
     def dump(self, row: Row) -> dict[str, Any]:
-        ids, scores = row.metadata.get("entity_ids"), [entity.score for entity in row.entities]
+        ids: Any = row.metadata.get("entity_ids")
+        scores = [entity.score for entity in row.entities]
         related = bool(row.metadata.get("relations")) and isinstance(ids, list)
         related = related and len(ids) == len(row.entities)
         metadata = without(row.metadata, "entity_ids") if related else row.metadata

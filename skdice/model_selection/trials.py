@@ -16,7 +16,7 @@ from skdice._warn import warn
 from skdice.exceptions import TrialWarning
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import finalists
-from skdice.model_selection.heads.strategy import HeadFits
+from skdice.model_selection.heads.head_fits import HeadFits
 from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.records import TrialRecord, TrialRow, ended_trials, has_ended
 from skdice.model_selection.retries import (
@@ -92,7 +92,7 @@ class SearchRun:
         folds = f"{len(self.full.splits)} folds"
         self._progress.say(f"{counted(total, 'trial')}{of} on {folds}", earlier)
         best = float(np.fmax.reduce(scores, initial=np.nan))
-        self._progress.begin("trial", len(known), total, best)
+        self._progress.begin_kind("trial", len(known), total, best)
 
     def _optimize(self) -> None:
         """Run Optuna's loop, in which each round is one call of the strategy."""
@@ -156,13 +156,13 @@ class SearchRun:
             self._progress.tell(trial.number, record, self.full.key)
         done = int(self.search.n_trials) - self._n_missing()
         results = [record.result(self.full.key) for record in self._records]
-        self._progress.advance(done, results, self._rest())
+        self._progress.end_some(done, results, self._rest())
         self._running, self._records = [], []
         take_over(self.study)
         unsure = not self.strategy.is_exact and self.agreement is None
         if unsure and self.search.strategy == "auto":
             self._compare()
-            if self._progress.kind != "trial":
+            if self._progress.unit != "trial":
                 self._begin_trials()
         if self._n_missing() < 1 or self._is_late():
             study.stop()
@@ -236,7 +236,7 @@ class SearchRun:
         trial_rows, n = [row for row in trial_rows if row.heads_only], self.full.trials_at_once
         if trial_rows:
             self._progress.say(f"{counted(len(trial_rows), 'trial')} again, fitted in full")
-        self._progress.begin("full fit", 0, len(trial_rows))
+        self._progress.begin_kind("full fit", 0, len(trial_rows))
         for start in range(0, len(trial_rows), n):
             known = ended_trials(self.study)
             if self._is_late() and any(r.full and r.full.state == "COMPLETE" for r in known):
@@ -249,4 +249,4 @@ class SearchRun:
                 self.study.set_user_attr(f"full:{row.trial.number}", record.to_attrs())
                 self._call_back(row.fitted_in_full(self.full.key))
             results = [record.result(self.full.key) for record in records]
-            self._progress.advance(start + len(part), results, self._rest())
+            self._progress.end_some(start + len(part), results, self._rest())

@@ -1,0 +1,73 @@
+"""Questions with their contexts in files: the part that both readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from skdice.datasets import read_squad
+from skdice.tasks._base import Named, Task
+from skdice.tasks._token_rows import table_of_scores
+from skdice.text.answers import as_questions
+
+
+class QuestionRows(Task):
+    """A task whose rows are questions with a context, which holds their answers."""
+
+    rows = "questions with contexts"
+    example = '[("Who sings?", "Every day Ann sings in Rome.")]'
+    keys: ClassVar[tuple[str, ...]] = ("question", "context")
+    formats: ClassVar[tuple[str, ...]] = ("squad", "jsonl")
+    rows_are = "json"
+
+    def inputs(self, X: Any) -> list[Any]:
+        """Return pairs of question and context."""
+        return as_questions(X, may_be_empty=True)
+
+    def groups(self, X: Any) -> Any:
+        """Return the contexts: questions on one context are split together."""
+        return [context for _, context in X]
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return what becomes of answers that are not at their offset."""
+        return {**table, "on_misaligned": of_offsets["on_misaligned"]}
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return questions with contexts, and their ids."""
+        pairs, _, ids = read_squad(path, encoding=encoding, return_ids=True, with_answers=False)
+        return pairs, ids
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the question and its answer."""
+        return {"id": name, "question": x[0], "answer": found}
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return scores of all questions, and of those with and without an answer."""
+        rows = list(zip(y, predicted, strict=True))
+        parts = {
+            "": rows,
+            " with answer": [row for row in rows if row[0]],
+            " without answer": [row for row in rows if not row[0]],
+        }
+        scores: dict[str, float] = {}
+        for name, kept in parts.items():
+            if kept:
+                for measure, value in self.rate(model, *zip(*kept, strict=True)).items():
+                    scores[f"{measure.replace('_', ' ')}{name}"] = value
+                scores[f"questions{name}"] = len(kept)
+        return scores if as_json else table_of_scores(scores)
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return None: answers have no labels."""
+        return None
+
+    def scorer(self, y: Any) -> Any:
+        """Return None: the estimator scores answers."""
+        return None
+
+    def method_for(self, how: str) -> str:
+        """Return the method that predicts answers."""
+        return "predict"

@@ -1,0 +1,66 @@
+"""The interface of layouts is all that the rest of the package knows of them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skdice
+from skdice.engine.layouts.architectures import ARCHITECTURES
+from skdice.engine.layouts.grouped import Grouped
+from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.rows import Rows
+from tests.engine.test_grouped import fitted_with_data
+
+FOLDER = Path(skdice.__file__).parent
+INTERFACE = {
+    *("layout_to_train", "layout_to_predict", "prepare_encoder", "Layout", "Padding", "PADDED"),
+    *("Batch", "Inputs", "nothing_further", "pool", "targets_of", "weightless", "architecture_of"),
+}
+
+
+def names_of_layouts(path):
+    """The names that a file takes from the folder of layouts."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in froms if (node.module or "").startswith("skdice.engine.layouts")]
+    return {alias.name for node in ours for alias in node.names}
+
+
+def test_no_other_file_knows_one_of_the_three():
+    found = set()
+    for path in FOLDER.rglob("*.py"):
+        if path.parent != FOLDER / "engine" / "layouts":
+            found |= names_of_layouts(path)
+    assert found <= INTERFACE
+    assert {"Layout", "layout_to_train", "layout_to_predict"} <= found
+
+
+def test_a_cpu_groups_a_gpu_has_rows_and_the_rest_is_padded(gpu, tiny_backbones, monkeypatch):
+    gpu.on = False
+    model, dataset = fitted_with_data("tagger", tiny_backbones["bert"])
+    net = model.net_
+    assert type(net.layout(dataset)) is Grouped
+    gpu.on = True
+    assert type(net.layout(dataset)) is Rows
+    gpu.on = False
+    monkeypatch.delitem(ARCHITECTURES, "bert")
+    assert type(net.layout(dataset)) is Padded
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_every_window_gets_its_own_predictions(device, gpu, tiny_backbones):
+    """In the order of the windows, whatever the order and the shapes of batches."""
+    gpu.on = False
+    model, dataset = fitted_with_data("tagger", tiny_backbones["bert"])
+    net, layout = model.net_, Padded(padding=model.net_.padding)
+    alone = [
+        net.logits_of([layout.lay([(window, None, None)])[0]]).detach().numpy()
+        for window in dataset.windows
+    ]
+    gpu.on = device == "gpu"
+    for found, expected in zip(net.logits(dataset, batch_size=2), alone, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
