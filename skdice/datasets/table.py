@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.annotations._labels import are_answers
 from skdice.datasets.files import fault
+from skdice.datasets.labels import are_answers
 from skdice.datasets.multilabel import check_separator, lists_of_names, split_cells
 from skdice.datasets.source import ID_NAMES, LABEL_NAMES, PAIR_NAMES, TEXT_NAMES, Source, parsed
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import as_row_list, checked, shown
-from skdice.datasets.annotations._labels import labelled, obey
 from skdice.datasets.cells import separator_of
 from skdice.datasets.files import fault, first_line, suffix_of
+from skdice.datasets.labels import labelled, obey
 from skdice.datasets.multilabel import (
     label_columns_of,
     names_of_columns,

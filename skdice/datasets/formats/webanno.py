@@ -23,17 +23,17 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations._documents import (
+from skdice.datasets.documents import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.annotations._format import Format, Record, Row, Span
-from skdice.datasets.annotations._offsets import units_before
-from skdice.datasets.annotations._words import words_of
 from skdice.datasets.files import first_line, write_text
+from skdice.datasets.offsets import units_before
+from skdice.datasets.record import Format, Record, Row, Span
 from skdice.datasets.source import Source
+from skdice.datasets.words import words_of
 from skdice.exceptions import LayersWarning
 from skdice.folders import replaced
 from skdice.text.entity import Entity

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from skdice._warn import warn
-from skdice.datasets.annotations._format import Format, Record, Row, Span
 from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.record import Format, Record, Row, Span
 from skdice.datasets.source import Source
 from skdice.exceptions import UnwrittenWarning
 

@@ -17,8 +17,8 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.annotations._format import Format, Record, Row, Span, as_json
 from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.record import Format, Record, Row, Span, as_json
 from skdice.datasets.source import Source
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from skdice.datasets.annotations._format import formats
 from skdice.datasets.files import suffix_of
+from skdice.datasets.record import formats
 from skdice.datasets.source import LABEL_NAMES, Source
 from skdice.datasets.tokens import token_fields
 
@@ -58,11 +58,6 @@ def find(source: Source, wanted: str = "") -> Found:
         if fitting:
             return fitting[0]
     return Found(empty, "entities" if empty else "")
-
-
-def find_format(source: Source) -> str | None:
-    """The format of a file of an annotation tool, whatever it holds; None of other files."""
-    return find(source).format
 
 
 def _fitting(value: Any) -> list[Found]:
