@@ -10,7 +10,7 @@ import pytest
 
 import skdice
 from skdice import _names
-from skdice.datasets.annotations._format import Format, formats
+from skdice.datasets.record import Format, formats
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import TASKS, Task
 
@@ -18,7 +18,7 @@ ROOT = Path(skdice.__file__).parent
 TABLES = {
     "losses": (LOSSES, Loss, {type(loss()) for loss in LOSSES.values()}),
     "tasks": (TASKS, Task, {type(task) for task in TASKS.values()}),
-    "datasets/annotations": (formats(), Format, {type(form) for form in formats().values()}),
+    "datasets/formats": (formats(), Format, {type(form) for form in formats().values()}),
 }
 
 

@@ -21,12 +21,13 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import KFold
 
 from skdice import DiceClassifier, DiceTokenClassifier, TransformerFeatures
-from skdice.estimators.scores import TagScores
+from skdice.estimators.scores import Scored
 from skdice.inspection.suspects import _Sentences, _sorted, _wrong_labels
 from skdice.metrics.labels import read_labels
 from skdice.metrics.schemes import get_spans, to_tags
 from skdice.metrics.span import span_f1_score
 from skdice.model_selection import out_of_fold
+from skdice.tasks.tagging import Tagging
 from skdice.text.decoding import decode
 from skdice.text.inputs import object_array
 from skdice.text.posterior import SpanPosterior
@@ -110,8 +111,10 @@ def run_labels(X: np.ndarray, y: list[str], way: str, share: float) -> dict[str,
 # ---- spans
 
 
-class FrozenTagger(TagScores, BaseEstimator):
+class FrozenTagger(Scored, BaseEstimator):
     """A linear tagger on vectors of words that were computed before."""
+
+    task = Tagging()
 
     def __init__(self, vectors: Any) -> None:
         self.vectors = vectors  # by the words of a sentence

@@ -61,14 +61,15 @@ def _lines_of(file: Path) -> Iterator[str]:
 
 def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:
     """The texts of a file of an annotation tool, of a table, or one on each line."""
-    from skdice.datasets.annotations import annotated, find_format
+    from skdice.datasets.annotations import annotated
     from skdice.datasets.auto import OF_CELLS, source_of
     from skdice.datasets.files import suffix_of
+    from skdice.datasets.find import find
     from skdice.datasets.tables import to_predict
 
     table = columns.of_texts()
     source = source_of(file, columns.encoding, table)
-    form = find_format(source)
+    form = find(source).format
     if form is None and not source.is_json:
         texts = [line for line in source.iter_lines() if line.strip()]
         if table or suffix_of(file) in (".csv", ".tsv"):
@@ -121,8 +122,8 @@ def stream_of(estimator: Any, lines: Iterable[str]) -> Iterator[Row]:
 
 
 def _read_record(task: Any, number: int, line: str) -> Row:
-    from skdice.datasets.annotations import without
     from skdice.datasets.files import is_record, parse_json
+    from skdice.datasets.record import without
 
     where = f"standard input, line {number}"
     if not is_record(line):

@@ -10,8 +10,9 @@ from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.annotations import annotated, find, is_saved, read_annotations
+from skdice.datasets.annotations import annotated, is_saved, read_annotations
 from skdice.datasets.files import suffix_of
+from skdice.datasets.find import find
 from skdice.datasets.options import OF_LABELS, check_options
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.datasets.squad import mrc_ner, read_mrc_ner, read_squad, squad

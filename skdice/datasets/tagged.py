@@ -6,9 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from skdice.datasets.cells import separator_of
+from skdice.datasets.columns import DOCUMENT, TAG
 from skdice.datasets.conll import (
-    DOCUMENT,
-    TAG,
     conll,
     conllu,
     is_conllu,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets.cells import cells_of, long_cells, separator_of
-from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
+from skdice.datasets.columns import TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.datasets.files import fault, first_line
 from skdice.datasets.source import Source
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.conll import TAG
+from skdice.datasets.columns import TAG
 from skdice.datasets.source import Source
 
 _TOKENS = ("tokens", "words")

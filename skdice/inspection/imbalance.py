@@ -12,8 +12,8 @@ import numpy as np
 from skdice._checks import as_row_list, check_choice, checked, position
 from skdice.metrics.labels import Labels, is_indicator, is_missing, read_labels
 from skdice.text.answers import read_answers
-from skdice.text.entities import as_entities
 from skdice.text.inputs import as_rows, as_sentences, as_texts, holds_tags
+from skdice.text.queries import as_entities
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
 

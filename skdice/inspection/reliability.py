@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import check_has, checked, same_length
 from skdice.inspection.axes import axes_or_new
 from skdice.metrics import expected_calibration_error
-from skdice.text.entities import as_entities
 from skdice.text.entity import read_entities
 from skdice.text.inputs import as_sentences, as_tags, read_texts
 from skdice.text.posterior import judged
+from skdice.text.queries import as_entities
 
 
 @checked

@@ -85,27 +85,17 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
         if classifier:  # scikit-learn reads no lists of names
             y = as_labels(y)
         folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
-    except (TypeError, AttributeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
+        rows = np.arange(len(y))
+        for train, test in folds:
+            rows[np.asarray(train)], rows[np.asarray(test)]  # refuses other rows
+    except (TypeError, AttributeError, ValueError, IndexError) as error:
+        kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
         raise kind(f"cv={shown(cv)} does not split X and y: {error}") from error
-    if not folds or not all(
-        isinstance(fold, (tuple, list))
-        and len(fold) == 2
-        and {np.asarray(rows).dtype.kind for rows in fold} <= {*"iub"}
-        for fold in folds
-    ):
+    if not folds:
         raise ValueError(
             f"cv={shown(cv)} has no folds: give a splitter or a list of (train, test), as a "
             "generator is empty after its first use"
         )
-    n = len(y)
-    for i, fold in enumerate(folds):
-        rows = np.concatenate([np.ravel(part) for part in fold])
-        if rows.dtype.kind != "b" and rows.size and not (-n <= rows.min() and rows.max() < n):
-            row = rows[(rows < -n) | (rows >= n)][0]
-            raise ValueError(
-                f"cv={shown(cv)} has the row {row} in fold {i}, but there are {n} rows"
-            )
     return folds
 
 

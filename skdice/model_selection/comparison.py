@@ -29,7 +29,7 @@ from skdice.estimators.tuned.decision import check_folds
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
-from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
+from skdice.model_selection.intervals import F1_WITHOUT, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress, OfUpdates
 from skdice.resampling.drawing import check_sampler, draw_rows
 

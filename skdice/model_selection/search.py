@@ -33,11 +33,11 @@ from skdice.model_selection.checks import (
     weights_of,
 )
 from skdice.model_selection.full_fits import FullFits
-from skdice.model_selection.heads.strategy import HeadFits, why_no_heads
+from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
 from skdice.model_selection.records import cv_results
-from skdice.model_selection.search_run import SearchRun
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described, open_study, quiet_optuna
+from skdice.model_selection.trials import SearchRun
 from skdice.text.inputs import holds_tags
 
 # With fewer trials, "auto" fits all in full: the comparison with heads costs as much as some.

@@ -1,4 +1,7 @@
-"""imbalanced-learn's pipeline, which refuses SMOTE in front of raw text."""
+"""imbalanced-learn's pipeline, which refuses SMOTE in front of raw text.
+
+Without it the refusal is "Expected 2D array, got 1D array", which names no way out.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from skdice.datasets.auto import read_source, source_of, task_of
-from skdice.datasets.conll import Line, columns_of
+from skdice.datasets.columns import Line, columns_of
 from skdice.datasets.tagged import holds_columns
 from skdice.tasks._base import Named, Task
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdice import backbones
 from skdice._checks import as_row_list
-from skdice.datasets.annotations import tagged_words
+from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
 from skdice.metrics.span import report_of_spans, report_text

@@ -17,10 +17,10 @@ from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
 from skdice.tasks._token_rows import TokenRows, table_of_scores
 from skdice.text.encoding import Windows
-from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights
 from skdice.text.long_texts import Cuts
 from skdice.text.qa import QueryWindow, encode_queries
+from skdice.text.queries import Span, as_entities, check_queries
 from skdice.text.spans import ScoredSpan, flat_spans
 
 # A span, and the geometric mean and the minimum of its three probabilities.

@@ -25,7 +25,7 @@ def data(tmp_path):
     return tmp_path
 
 
-def test_noise_flips_labels_and_leaves_entities_out(harness):
+def test_intervals_flips_labels_and_leaves_entities_out(harness):
     X, y = ["text"] * 1000, ["a", "b"] * 500
     _, noisy = harness["length"].flipped((X, y), 0.1, seed=0)
     assert 60 < sum(one != other for one, other in zip(y, noisy, strict=True)) < 140

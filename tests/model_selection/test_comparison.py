@@ -18,7 +18,7 @@ from skdice.inspection import ComparisonDisplay
 from skdice.losses import TverskyLoss
 from skdice.model_selection import Comparison, compare_losses
 from skdice.model_selection.candidates import Candidate
-from skdice.model_selection.noise import F1_WITHOUT
+from skdice.model_selection.intervals import F1_WITHOUT
 from tests.fits import lengths_in
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 3))

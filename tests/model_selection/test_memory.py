@@ -12,7 +12,7 @@ from skorch.callbacks import Callback
 
 from skdice import DiceClassifier, DiceTokenClassifier
 from skdice.model_selection import LossSearchCV, loss_space
-from skdice.model_selection.heads import strategy
+from skdice.model_selection.heads import head_fits
 
 
 class FailsAtFirst(Callback):
@@ -60,7 +60,7 @@ def test_failed_trials_let_go_of_their_models(tiny_backbone, sentences):
 def test_heads_that_failed_together_are_gone_before_they_run_in_halves(monkeypatch):
     live: weakref.WeakSet = weakref.WeakSet()
     counts = []
-    fit = strategy.HeadData.fit
+    fit = head_fits.HeadData.fit
 
     class Large:
         """What a failed attempt holds."""
@@ -74,7 +74,7 @@ def test_heads_that_failed_together_are_gone_before_they_run_in_halves(monkeypat
             raise RuntimeError("CUDA out of memory")
         return fit(self, models, *args)
 
-    monkeypatch.setattr(strategy.HeadData, "fit", failing)
+    monkeypatch.setattr(head_fits.HeadData, "fit", failing)
     X, y = make_classification(weights=[0.8], random_state=0)
     search = LossSearchCV(
         DiceClassifier(max_epochs=1), loss_space("focal"), n_trials=4, cv=2, strategy="shared",

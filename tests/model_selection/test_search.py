@@ -496,6 +496,20 @@ def test_folds_that_are_used_up_are_refused():
         search(cv=iter([])).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("fold", "message"),
+    [
+        ((range(200), [200, 240]), "index 240 is out of bounds .* size 240"),
+        (([0.5, 1.5], [2]), "must be of integer"),
+        ((range(9),), "not enough values to unpack"),
+    ],
+)
+def test_folds_of_other_rows_are_refused_before_a_fit(fold, message):
+    estimator = never_fitted(DiceClassifier)()
+    with pytest.raises(ValueError, match=rf"cv=.* does not split X and y: .*{message}"):
+        search(estimator=estimator, cv=[fold]).fit(X, Y)
+
+
 class Never(optuna.pruners.BasePruner):
     """Prunes every trial but the first at a given step."""
 

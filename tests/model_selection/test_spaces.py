@@ -18,7 +18,7 @@ from skdice.losses import CompoundLoss, Loss, TverskyLoss
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
 from skdice.model_selection.checks import check_classes
 from skdice.model_selection.full_fits import FullFits
-from skdice.model_selection.heads.strategy import why_no_heads
+from skdice.model_selection.heads.head_fits import why_no_heads
 from skdice.model_selection.spaces import as_spaces, check_space
 from tests.fits import never_fitted
 

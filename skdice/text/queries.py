@@ -27,7 +27,7 @@ def default_query(label: str) -> str:
 
     Examples
     --------
-    >>> from skdice.text.entities import default_query
+    >>> from skdice.text.queries import default_query
     >>> default_query("PER"), default_query("creative-work")
     ('find every person', 'find every creative work')
     """

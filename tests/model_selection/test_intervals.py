@@ -26,7 +26,7 @@ from skdice.cli._story import verdict
 from skdice.engine.net import FineTuningNet
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
-from skdice.model_selection.noise import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
+from skdice.model_selection.intervals import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress
 from tests.data import ANSWERS, ENTITIES, JOINED, QUESTIONS, SENTENCES, SPANS, TAGS
 

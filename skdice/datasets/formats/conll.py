@@ -18,13 +18,13 @@ from typing import Any
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations._format import Format, Record, Row, as_json, without
-from skdice.datasets.annotations._tokens import token_records
-from skdice.datasets.annotations._words import longest, tags_of
 from skdice.datasets.conll import conll
 from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.joined import token_records
+from skdice.datasets.record import Format, Record, Row, as_json, without
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import holds_tags, read_tagged
+from skdice.datasets.words import longest, tags_of
 from skdice.exceptions import UnwrittenWarning
 
 _NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata

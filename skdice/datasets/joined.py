@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.annotations._format import Record, Span
+from skdice.datasets.record import Record, Span
 from skdice.datasets.source import Source
 from skdice.datasets.tokens import are_spans
 from skdice.metrics.schemes import get_spans, infer_scheme

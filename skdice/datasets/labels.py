@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from skdice._checks import counted
-from skdice.datasets.annotations._find import find
-from skdice.datasets.annotations._format import formats
+from skdice.datasets.find import find
 from skdice.datasets.multilabel import NamedRows
+from skdice.datasets.record import formats
 from skdice.datasets.source import ANSWERS, Source
 
 

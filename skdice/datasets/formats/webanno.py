@@ -23,17 +23,17 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations._documents import (
+from skdice.datasets.documents import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.annotations._format import Format, Record, Row, Span
-from skdice.datasets.annotations._offsets import units_before
-from skdice.datasets.annotations._words import words_of
 from skdice.datasets.files import first_line, write_text
+from skdice.datasets.offsets import units_before
+from skdice.datasets.record import Format, Record, Row, Span
 from skdice.datasets.source import Source
+from skdice.datasets.words import words_of
 from skdice.exceptions import LayersWarning
 from skdice.folders import replaced
 from skdice.text.entity import Entity
@@ -134,6 +134,8 @@ def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
             if not sentences:
                 raise source.fault(f"line {number}", "a token without a line '#Text=' before it")
             sentences[-1][1].append(_token(source, number, line, len(columns)))
+    if not sentences:
+        raise source.fault("the file", "it holds no sentence: is it cut short?")
     text = _joined(source, sentences)
     tokens = [token for _, some in sentences for token in some]
     spans = list(_spans(source, columns, tokens)) if source.with_entities else []
@@ -165,6 +167,8 @@ def _token(source: Source, number: int, line: str, n_columns: int) -> _Token:
         raise source.fault(place, problem)
     if cells and cells[-1] == "" and len(cells) == n_columns + 1:
         cells.pop()
+    if "" in cells:
+        raise source.fault(place, f"the token {text!r} has an empty cell: one without a value is _")
     if len(cells) != n_columns:
         problem = f"the token {text!r} has {len(cells)} cells for {n_columns} features"
         raise source.fault(place, problem)
@@ -187,6 +191,9 @@ def _joined(source: Source, sentences: list[tuple[str, list[_Token]]]) -> str:
                 problem = f"the token {tokens[0].text!r} stands {gap} characters behind the text"
                 raise source.fault(tokens[0].place, problem)
             number = _check(source, sentence, tokens, before, size + gap, number)
+        elif sentence.strip():
+            problem = f"no token holds {sentence.strip()!r:.60} of its sentence"
+            raise source.fault("its lines '#Text='", problem)
         else:
             gap = int(bool(text))
         text += "\n" * gap + sentence
@@ -370,6 +377,8 @@ def _sentences(row: Row) -> list[tuple[int, int]]:
     for match in re.finditer("[^\n]+", row.text):
         places.append(match.span())
         end = match.end()
-    is_whole = end < len(row.text) or any(not row.text[a:b].strip() for a, b in places)
+    is_whole = (
+        not places or end < len(row.text) or any(not row.text[a:b].strip() for a, b in places)
+    )
     crossing = any("\n" in row.text[e.start : e.end] for e in row.entities)
     return [(0, len(row.text))] if is_whole or crossing or _edges(row) else places

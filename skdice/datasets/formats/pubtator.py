@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from skdice._warn import warn
-from skdice.datasets.annotations._format import Format, Record, Row, Span
 from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.record import Format, Record, Row, Span
 from skdice.datasets.source import Source
 from skdice.exceptions import UnwrittenWarning
 
@@ -110,7 +110,10 @@ def _record(source: Source, block: list[tuple[int, str]]) -> Record:
             start, end = int(cells[1]), int(cells[2])
             spans.append(Span(((start, end),), cells[4].strip(), cells[3]))
             identifiers.append(cells[5].strip() if len(cells) > 5 and cells[5].strip() else None)
-    title, abstract = parts.get("t", ""), parts.get("a", "")
+    if "a" not in parts:
+        problem = f"the document has no line '{name}|a|' for an abstract, which may be empty"
+        raise source.fault(f"line {block[0][0]}", problem)
+    title, abstract = parts.get("t", ""), parts["a"]
     metadata: dict[str, Any] = {"id": name}
     if any(each is not None for each in identifiers):
         metadata["identifiers"] = identifiers

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.annotations._format import (
+from skdice.datasets.record import (
     OWN,
     JsonFormat,
     Record,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import counted, shown
-from skdice.datasets.annotations._format import (
+from skdice.datasets.record import (
     JsonFormat,
     Record,
     Row,

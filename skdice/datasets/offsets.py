@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations._format import Record, Span
 from skdice.datasets.files import fault
+from skdice.datasets.record import Record, Span
 from skdice.exceptions import MisalignedWarning, OffsetsWarning
 from skdice.text.entity import SURROGATE, fault_of_label
 

@@ -1,6 +1,6 @@
 """The protocol of a format: how its files are known, read and written.
 
-A format is one module in this folder, without an underscore, with one subclass of `Format`, and a
+A format is one module in `skdice.datasets.formats`, with one subclass of `Format`, and a
 line of `skdice/_names.py`, where `skdice convert`, `predict` and the readers find it.
 """
 
@@ -107,6 +107,7 @@ class JsonFormat(Format):
         return True
 
     def write(self, path: Path, rows: list[Row]) -> None:
+        """Never called: `dump` gives each row."""
         raise NotImplementedError("written row by row")
 
 
@@ -115,7 +116,7 @@ def formats() -> dict[str, Format]:
     """The formats by name, in the order in which they are tried."""
     found: dict[str, Format] = {}
     for name, place in FORMATS.items():
-        found[name] = made("datasets.annotations", place)
+        found[name] = made("datasets.formats", place)
         type(found[name]).name = name
     return dict(sorted(found.items(), key=lambda item: -item[1].rank))
 

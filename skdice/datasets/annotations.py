@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
 from skdice._warn import warn
-from skdice.datasets.annotations._find import find
-from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json, formats, without
-from skdice.datasets.annotations._offsets import UNITS, resolve, units_before
 from skdice.datasets.files import json_pieces, write_text
+from skdice.datasets.find import find
 from skdice.datasets.hub import named_rows
+from skdice.datasets.offsets import UNITS, resolve, units_before
+from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, without
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.text.entity import check_inside, read_entity
@@ -61,7 +61,7 @@ def read_annotations(
     format : str, default="auto"
         ``"doccano"``, ``"label-studio"``, ``"prodigy"``, ``"spacy"``, ``"brat"``, ``"webanno"``,
         ``"pubtator"``, ``"bioc"``, ``"jsonl"`` or
-        ``"conll"``; ``"auto"`` looks at the file. The modules of `skdice.datasets.annotations` say
+        ``"conll"``; ``"auto"`` looks at the file. The modules of `skdice.datasets.formats` say
         what is read of each.
     offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
         What the offsets of the file count: code points, as Python does; UTF-16 code units, as

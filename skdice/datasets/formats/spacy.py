@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.annotations._format import (
+from skdice.datasets.files import replacing, suffix_of
+from skdice.datasets.record import (
     JsonFormat,
     Record,
     Row,
@@ -26,9 +27,8 @@ from skdice.datasets.annotations._format import (
     spans_of,
     without,
 )
-from skdice.datasets.annotations._words import longest, words_of
-from skdice.datasets.files import replacing, suffix_of
 from skdice.datasets.source import Source
+from skdice.datasets.words import longest, words_of
 from skdice.metrics.schemes import get_spans
 
 

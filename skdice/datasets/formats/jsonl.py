@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.annotations._format import (
+from skdice.datasets.joined import token_records
+from skdice.datasets.record import (
     JsonFormat,
     Record,
     Row,
@@ -20,7 +21,6 @@ from skdice.datasets.annotations._format import (
     rest_of,
     spans_of,
 )
-from skdice.datasets.annotations._tokens import token_records
 from skdice.datasets.source import Source
 from skdice.datasets.tokens import read_tokens, token_fields
 

@@ -16,7 +16,7 @@ from skdice._warn import warn
 from skdice.exceptions import TrialWarning
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import finalists
-from skdice.model_selection.heads.strategy import HeadFits
+from skdice.model_selection.heads.head_fits import HeadFits
 from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.records import TrialRecord, TrialRow, ended_trials, has_ended
 from skdice.model_selection.retries import (

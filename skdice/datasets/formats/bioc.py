@@ -17,8 +17,8 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.annotations._format import Format, Record, Row, Span, as_json
 from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.record import Format, Record, Row, Span, as_json
 from skdice.datasets.source import Source
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -195,11 +195,31 @@ def _of_xml(source: Source) -> dict[str, Any]:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         raise source.fault("the file", f"it is no XML: {error}") from error
+    _check_level(source, root)
     return {"documents": [_element(source, node) for node in root.findall("document")]}
+
+
+_INSIDE = {  # the parts that an element of BioC may have
+    "collection": {"document"},
+    "document": {"passage"},
+    "passage": {"sentence", "annotation", "text"},
+    "sentence": {"annotation", "text"},
+    "annotation": {"location", "text"},
+}
+
+
+def _check_level(source: Source, node: Any) -> None:
+    """Refuse a part that stands where it does not belong."""
+    every = {"document", "passage", "sentence", "annotation", "location", "text"}
+    for child in node:
+        if child.tag in every - _INSIDE.get(node.tag, every):
+            problem = f"<{child.tag}> stands in <{node.tag}>, outside the passages or another place"
+            raise source.fault("the file", f"{problem} that may hold it")
 
 
 def _element(source: Source, node: Any) -> dict[str, Any]:
     """A document, a passage, a sentence or an annotation, as JSON has it."""
+    _check_level(source, node)
     found: dict[str, Any] = {"infons": {i.get("key"): i.text or "" for i in node.findall("infon")}}
     for name in ("id", "text"):
         child = node.find(name)

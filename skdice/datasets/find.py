@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from skdice.datasets.annotations._format import formats
 from skdice.datasets.files import suffix_of
+from skdice.datasets.record import formats
 from skdice.datasets.source import LABEL_NAMES, Source
 from skdice.datasets.tokens import token_fields
 
@@ -46,7 +46,8 @@ def find(source: Source, wanted: str = "") -> Found:
             return Found(None, "")
     empty: str | None = None
     for place, value in source.values:
-        _refuse_foreign(source, place, value)
+        if not any(form.holds(value) for name, form in formats().items() if name != "jsonl"):
+            _refuse_foreign(source, place, value)
         fitting = _fitting(value)
         if kinds := [found for found in fitting if found.holds == wanted]:
             fitting = kinds
@@ -57,11 +58,6 @@ def find(source: Source, wanted: str = "") -> Found:
         if fitting:
             return fitting[0]
     return Found(empty, "entities" if empty else "")
-
-
-def find_format(source: Source) -> str | None:
-    """The format of a file of an annotation tool, whatever it holds; None of other files."""
-    return find(source).format
 
 
 def _fitting(value: Any) -> list[Found]:
@@ -96,13 +92,16 @@ def _has_label(value: Any) -> bool:
     """Return True if a record has a label, or a list of some, under a usual name."""
     if not isinstance(value, dict):
         return False
-    cells = [value[name] for name in LABEL_NAMES if name in value]
-    return any(
-        cell not in (None, "", [])
-        and (all(isinstance(each, (str, int)) for each in cell) if isinstance(cell, list)
-             else isinstance(cell, (str, int, float)))
-        for cell in cells
-    )  # fmt: skip
+    cells = (value[name] for name in LABEL_NAMES if name in value)
+    return any(map(_is_label, cells))
+
+
+def _is_label(cell: Any) -> bool:
+    if isinstance(cell, list):
+        return bool(cell) and all(isinstance(each, (str, int)) for each in cell)
+    if isinstance(cell, str):
+        return bool(cell) and not cell.startswith(("http://", "https://"))
+    return isinstance(cell, (int, float))
 
 
 def _of_two(fitting: list[Found]) -> str:

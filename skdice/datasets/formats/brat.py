@@ -15,14 +15,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from skdice.datasets.annotations._documents import (
+from skdice.datasets.documents import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.annotations._format import Format, Record, Row, Span
 from skdice.datasets.files import fault, read_text
+from skdice.datasets.record import Format, Record, Row, Span
 from skdice.datasets.source import Source
 from skdice.folders import replaced
 from skdice.text.entity import Entity

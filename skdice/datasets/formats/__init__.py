@@ -1,0 +1,1 @@
+"""The formats of annotation tools, a file for each; `skdice._names` lists them."""
