@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from datetime import datetime
 from typing import Any
 
 from skdice._processes import has_ended, this_process
@@ -18,10 +19,10 @@ WORKER = "process "  # begins an attribute of the study for each process that wo
 
 def enter(study: Any) -> None:
     """Name this process in a study, and try again what processes left that have ended."""
-    attribute = WORKER + this_process()
+    began, attribute = datetime.now(), WORKER + this_process()
     is_alone = attribute not in study.user_attrs  # another thread may search the same study
     study.set_user_attr(attribute, True)
-    take_over(study, without_owner=is_alone)
+    take_over(study, before=began if is_alone else None)
 
 
 def own(trial: Any) -> None:
@@ -29,19 +30,23 @@ def own(trial: Any) -> None:
     trial.set_user_attr(OWNER, this_process())
 
 
-def take_over(study: Any, *, without_owner: bool = False) -> None:
+def take_over(study: Any, *, before: datetime | None = None) -> None:
     """Try the trials again whose process was on this host and has ended.
 
-    A process may end before it names itself in a trial. `without_owner` tries such a trial again,
-    too, if all other processes of the study were on this host and have ended.
+    A process may end before it names itself in a trial. If all other processes of the study were on
+    this host and have ended, such a trial that began before `before` is tried, too.
     """
     optuna, trials = import_optuna(), study.get_trials(deepcopy=False)
     running = [trial for trial in trials if trial.state == optuna.trial.TrialState.RUNNING]
     workers = [name.removeprefix(WORKER) for name in study.user_attrs if name.startswith(WORKER)]
-    without_owner &= all(has_ended(name) for name in workers if name != this_process())
+    others = [name for name in workers if name != this_process()]
+    others_ended = bool(others) and all(map(has_ended, others))
     for trial in running:
-        owner = trial.user_attrs.get(OWNER)
-        if not (without_owner if owner is None else has_ended(owner)):
+        if (owner := trial.user_attrs.get(OWNER)) is None:
+            is_left = others_ended and before and trial.datetime_start < before
+        else:
+            is_left = has_ended(owner)
+        if not is_left:
             continue
         try:
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
