@@ -73,7 +73,7 @@ bench-gpu: $(VENV)/.installed-test ## Speed on a GPU (four minutes, on a machine
 	$(BIN)/python examples/benchmarks/gpu.py --out bench-gpu.json
 
 clean: ## Remove the environment and the demo's output
-	rm -rf $(VENV) demo-output docs/_build docs/api docs/auto_gallery docs/auto_tutorials
+	rm -rf $(VENV) demo-output docs/_build docs/api docs/auto_examples
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "skdice needs Python >= 3.11: install it, or say make PYTHON=/path/to/python3"; exit 1; }

@@ -1,12 +1,13 @@
 """The site: `make docs`."""
 
+import shutil
 import sys
 from datetime import date
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from pages import PROJECT, REPOSITORY
+from pages import PROJECT, REPOSITORY, ROOT
 
 import skdice
 
@@ -26,7 +27,7 @@ extensions = [
     "extension",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery", "tutorials", "auto_gallery/**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "auto_examples/**/GALLERY_HEADER.rst"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -42,12 +43,23 @@ autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"  # "fit()", as the page has the name of the class
 numpydoc_show_class_members = False
 
+# Scripts write files beside themselves, so they run in a copy that each build makes anew.
+COPY = Path(__file__).parent / "_build" / "examples"
+SECTIONS = (
+    "texts", "entities_and_answers", "losses", "decisions", "troubleshooting", "other_tools"
+)  # fmt: skip
+shutil.rmtree(COPY, ignore_errors=True)
+for section in SECTIONS:
+    shutil.copytree(ROOT / "examples" / section, COPY / section)
+shutil.copy(ROOT / "examples" / "GALLERY_HEADER.rst", COPY)
+
 sphinx_gallery_conf = {
-    "examples_dirs": ["gallery", "tutorials"],
-    "gallery_dirs": ["auto_gallery", "auto_tutorials"],
+    "examples_dirs": "_build/examples",
+    "gallery_dirs": "auto_examples",
+    "subsection_order": [f"_build/examples/{section}" for section in SECTIONS],
     "within_subsection_order": "FileNameSortKey",
-    "reset_modules": ("matplotlib", "extension.remove_folders"),
-    "reset_modules_order": "both",
+    "backreferences_dir": "auto_examples/backreferences",
+    "doc_module": ("skdice",),
     "filename_pattern": "/plot_",
     "download_all_examples": False,
     "remove_config_comments": True,

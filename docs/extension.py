@@ -1,28 +1,14 @@
-"""What our site adds to Sphinx: links to scripts and to the API, lists of examples, MathML."""
+"""What our site adds to Sphinx: links to scripts and to the API, and MathML."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from docutils import nodes
-from names import examples, explanations, public_names, target_of
+from names import target_of
 from pages import for_the_site
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
-from sphinx.util.docutils import SphinxDirective
-
-
-def remove_folders(conf, script):
-    """Remove what tutorials save beside them: folders would be taken for galleries.
-
-    A database of MLflow, or a log, would go on where the last build stopped.
-    """
-    for path in (Path(__file__).parent / "tutorials").iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name in ("runs.db", "fit.jsonl"):
-            path.unlink()
 
 
 def read_page(app, page, source):
@@ -55,41 +41,6 @@ class LinkCode(SphinxTransform):
             node.replace_self(link)
 
 
-class Examples(SphinxDirective):
-    """``.. examples:: skdice.DiceClassifier`` lists the pages that use a name."""
-
-    required_arguments = 1
-
-    def run(self):
-        """Links, or nothing where no page uses the name."""
-        (name,) = self.arguments
-        things = public_names()
-        module, _, attribute = name.rpartition(".")
-        if name not in things:  # listed under a second name
-            thing = getattr(__import__(module, fromlist=[attribute]), attribute)
-            name = next((other for other, one in things.items() if one is thing), name)
-        used, told = examples(), explanations()
-        lists = [(f"Examples that use {attribute}", used.get(name, []))]
-        lists += [(f"Pages that explain {attribute}", told.get(name, []))]
-        lists = [
-            (title, [page for page in pages if page[0] in self.env.found_docs])
-            for title, pages in lists
-        ]
-        return [part for title, pages in lists if pages for part in self.links(title, pages)]
-
-    def links(self, title, pages):
-        """A heading and a list of links to pages."""
-        items = nodes.bullet_list()
-        for where, name in pages:
-            link = addnodes.pending_xref(
-                "", refdomain="std", reftype="doc", reftarget=f"/{where}", refexplicit=True,
-                refdoc=self.env.docname, refwarn=True,
-            )  # fmt: skip
-            link += nodes.inline("", name)
-            items += nodes.list_item("", nodes.paragraph("", "", link))
-        return [nodes.rubric("", title), items]
-
-
 def mathml(block):
     """Write a formula as MathML, which browsers show without a script."""
     from latex2mathml.converter import convert
@@ -106,6 +57,5 @@ def setup(app):
     """Tell Sphinx."""
     app.connect("source-read", read_page)
     app.add_transform(LinkCode)
-    app.add_directive("examples", Examples)
     app.add_html_math_renderer("mathml", mathml(False), mathml(True))
     return {"parallel_read_safe": True}

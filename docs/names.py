@@ -1,4 +1,4 @@
-"""The public names of skdice, and the pages that use them. The tests read it too."""
+"""The public names of skdice, and what pages say of them. The tests read it too."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
+EXAMPLES = sorted(DOCS.parent.glob("examples/*/plot_*.py"))
 PACKAGES = (
     "skdice", "skdice.text", "skdice.losses.functional", "skdice.losses", "skdice.model_selection",
     "skdice.resampling", "skdice.metrics", "skdice.inspection", "skdice.datasets", "skdice.export",
 )  # fmt: skip
-Pages = dict[str, list[tuple[str, str]]]
 GUIDE = ("searching", "models", "speed")  # pages of the guide that lie outside its folder
 
 
@@ -83,47 +82,14 @@ def used_in(code: str) -> set[str]:
     return {targets()[word] for word in words if word in targets()}
 
 
-def title_of(page: Path) -> str:
-    """The heading of a page or of a script of the gallery."""
-    text = page.read_text(encoding="utf-8")
-    if page.suffix == ".py":
-        return text.split('"""')[1].strip().splitlines()[0]
-    found = re.search(r"^# (.+)$", text, re.M)
-    return found[1] if found else page.stem
-
-
 def guide_pages() -> list[Path]:
-    """The pages that teach: the guide, the tutorials and the start."""
+    """The pages that teach: the start, the guide and the examples."""
     pages = [DOCS / "start.md", *(DOCS / f"{name}.md" for name in GUIDE)]
-    for folder in ("guide", "tutorials"):
-        pages += [page for page in sorted((DOCS / folder).glob("*.md")) if page.stem != "index"]
-    return pages + sorted((DOCS / "tutorials").glob("plot_*.py"))
+    pages += [page for page in sorted((DOCS / "guide").glob("*.md")) if page.stem != "index"]
+    return pages + EXAMPLES
 
 
 def mentioned_in(text: str) -> set[str]:
     """The full names of what the prose of a page names in inline code."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     return {target_of(code) for code in re.findall(r"`([^`\n]+)`", prose)} - {None}
-
-
-def _pages_by_name(pages: Iterable[Path], names_of: Callable[[Path], set[str]]) -> Pages:
-    found: Pages = {name: [] for name in public_names()}
-    for page in pages:
-        where = page.relative_to(DOCS).with_suffix("").as_posix()
-        where = re.sub("^(gallery|tutorials)/plot_|^gallery/", r"auto_\g<0>", where)
-        for name in names_of(page):
-            found[name].append((where, title_of(page)))
-    return found
-
-
-@functools.cache
-def examples() -> Pages:
-    """For each public name, path (without an ending) and title of the pages whose code uses it."""
-    pages = [*sorted((DOCS / "gallery").rglob("plot_*.py")), *guide_pages()]
-    return _pages_by_name(pages, lambda page: used_in(code_of(page)))
-
-
-@functools.cache
-def explanations() -> Pages:
-    """The same of the pages whose prose names it."""
-    return _pages_by_name(guide_pages(), lambda page: mentioned_in(page.read_text("utf-8")))

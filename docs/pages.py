@@ -1,8 +1,8 @@
 """Pages as GitHub shows them, and as the site does. The tests read it too.
 
-A page is plain Markdown that links to files of the repository. For the site, a link to a script of
-the gallery becomes one to the page that is made from it, and a link to any other source becomes one
-to the repository. What only the site understands stands in comments that begin with three colons.
+A page is plain Markdown that links to files of the repository. For the site, a link to an example
+becomes one to the page that is made from it, and a link to any other source becomes one to the
+repository. What only the site understands stands in comments that begin with three colons.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 REPOSITORY = PROJECT["urls"]["Repository"]
 HIDDEN = re.compile(r"<!--\s*(:::.*?)\s*-->", re.S)
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
-SCRIPTS = re.compile(r"docs/(gallery|tutorials)\b")
+SCRIPT = re.compile(r"examples/(\w+/plot_\w+)\.py")
 
 
 def for_the_site(text: str, page: str) -> str:
@@ -34,10 +34,11 @@ def for_the_site(text: str, page: str) -> str:
 
 def _on_the_site(path: str, folder: str, target: str) -> str:
     """Where a link to a file of the repository leads on the site."""
-    if SCRIPTS.match(path):
-        made = re.sub(r"\.py$", ".rst", SCRIPTS.sub(r"docs/auto_\1", path))
-        made = made if made.endswith(".rst") else f"{made}/index.rst"
-        return posixpath.relpath(made, folder)
+    script = SCRIPT.fullmatch(path)
+    if script or path == "examples/README.md":
+        return posixpath.relpath(
+            f"docs/auto_examples/{script[1] if script else 'index'}.rst", folder
+        )
     if path.endswith((".svg", ".png")) or (path.startswith("docs/") and path.endswith(".md")):
         return target
     return f"{REPOSITORY}/{'tree' if (ROOT / path).is_dir() else 'blob'}/main/{path}"

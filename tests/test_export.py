@@ -30,7 +30,11 @@ LONG = [*TEXTS, "win " * 30, "a"]
 
 def assert_same_logits(model, graph, windows):
     for size in (1, 3, 64):
-        rows = [m.net_.logits(EncodedDataset(windows), batch_size=size) for m in (model, graph)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("skdice.engine.net.WINDOWS_TO_PREDICT", size)
+            for m in (model, graph):
+                patch.setattr(m.net_, "batch_size", size)
+            rows = [m.net_.logits(EncodedDataset(windows)) for m in (model, graph)]
         for a, b in zip(*rows, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-4)
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of the gallery that pages show, as GitHub has no site that makes them.
+"""Draw the pictures of the examples that pages show, as GitHub has no site that makes them.
 
 python docs/images/gallery.py
 """
@@ -16,13 +16,13 @@ import matplotlib.pyplot as plt
 IMAGES = Path(__file__).parent
 # Of a script with several figures, the first.
 SCRIPTS = (
-    "1_tasks/plot_compare_losses",
-    "1_tasks/plot_optuna_search",
-    "1_tasks/plot_tversky_search",
-    "2_data/plot_precision_recall",
-    "2_data/plot_span_errors",
-    "2_data/plot_training_history",
-    "3_losses/plot_loss_slopes",
+    "losses/plot_compare_losses",
+    "losses/plot_optuna_search",
+    "losses/plot_tversky_search",
+    "decisions/plot_precision_recall",
+    "entities_and_answers/plot_span_errors",
+    "troubleshooting/plot_training_history",
+    "losses/plot_loss_slopes",
 )
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     for script in SCRIPTS:
         with tempfile.TemporaryDirectory() as folder, plt.rc_context():
             os.chdir(folder)  # where a script may write
-            runpy.run_path(str(IMAGES.parent / "gallery" / f"{script}.py"))
+            runpy.run_path(str(IMAGES.parents[1] / "examples" / f"{script}.py"))
             figure = plt.figure(plt.get_fignums()[0])
             plt.rcParams.update({"svg.hashsalt": "skdice", "svg.fonttype": "none"})
             path = IMAGES / f"{Path(script).name.removeprefix('plot_')}.svg"

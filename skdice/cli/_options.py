@@ -169,12 +169,13 @@ class Columns:
         if len(self.text_columns or ()) > 1:
             raise typer.BadParameter("--text-columns is given more than once: texts have no pair")
         text_column = self.text_columns[0] if self.text_columns else None
-        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned, **self._of_layer()}
+        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned, **self._of_tool()}
         return {**how, "text_column": text_column, "encoding": self.encoding}
 
-    def _of_layer(self) -> dict[str, str]:
-        given = {name: getattr(self, name, None) for name in ("layer", "feature")}  # of `Files`
-        return {name: value for name, value in given.items() if value is not None}
+    def _of_tool(self) -> dict[str, str]:
+        """Options for the file of an annotation tool, that `Files` alone has."""
+        given = {name: getattr(self, name, None) for name in ("format", "layer", "feature")}
+        return {name: value for name, value in given.items() if value not in (None, "auto")}
 
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
@@ -184,11 +185,11 @@ class Columns:
         table = self.of_table()
         source = source_of(path, self.encoding, table)
         if task == "auto":
-            task = task_of(source, table)
-        of_layer = self._of_layer()
-        if of_layer and task != "entities":
-            raise typer.BadParameter(f"--{next(iter(of_layer))} is for texts with entities")
-        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets, **of_layer}
+            task = task_of(source, {**table, **self._of_tool()})
+        of_tool = self._of_tool()
+        if of_tool and task != "entities":
+            raise typer.BadParameter(f"--{next(iter(of_tool))} is for texts with entities")
+        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets, **of_tool}
         options |= TASKS[task].file_options(table, **how)
         kind = TASKS[task].file_kind or task
         data = read_source(source, kind, options)
@@ -206,6 +207,10 @@ class Files(Columns):
     offsets: Annotated[
         Offsets,
         Option(help="What offsets of entities count: codepoints, utf16 or bytes; auto finds out."),
+    ] = "auto"
+    format: Annotated[
+        SourceTool,
+        Option(metavar="FORMAT", help="Format of an annotation tool; auto looks at the file."),
     ] = "auto"
     layer: Annotated[
         str | None, Option(metavar="NAME", help="Layer of WebAnno to read, where it has several.")

@@ -17,10 +17,6 @@ from skdice.cli._common import OUT
 def convert(
     file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
     out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
-    form: Annotated[
-        options.SourceTool,
-        Option("--format", metavar="FORMAT", help="Format to read; auto looks at it."),
-    ] = "auto",
     write_as: Annotated[
         options.Tool | None,
         Option("--to", metavar="FORMAT", help=f"One of {', '.join(TOOLS)}; default: by the name."),
@@ -51,7 +47,7 @@ def convert(
         raise typer.BadParameter(
             f"{out.name!r} does not show its format: give --to, one of {', '.join(TOOLS)}"
         )
-    found = read_annotations(file, form, **source.of_entities())
+    found = read_annotations(file, **source.of_entities())
     write_annotations(out, *found[:2], written, found.metadata)
     n, texts = sum(map(len, found.entities)), counted(len(found.texts), "text")
     OUT.print(f"wrote {texts} with {counted(n, 'entity')} to {out} ({written})", soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -16,7 +16,6 @@ from skdice.cli._common import OUT
 def export(
     model: options.Model,
     out: Annotated[Path, Option(help="Folder for the graph.")],
-    form: Annotated[Literal["onnx"], Option("--format", help="onnx.")] = "onnx",
     int8: Annotated[bool, Option("--int8", help="Also write a graph of 8-bit integers.")] = False,
     file: Annotated[Path | None, Option(help="Labelled file to compare F1 on.")] = None,
     *,

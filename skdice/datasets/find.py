@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, NamedTuple
 
 from skdice.datasets.files import suffix_of
@@ -45,7 +46,7 @@ def find(source: Source, wanted: str = "") -> Found:
         if source.path.is_dir() or not (source.is_json or source.holds_structures):
             return Found(None, "")
     empty: str | None = None
-    for place, value in source.values:
+    for place, value in islice(source.values, 1000):
         if not any(form.holds(value) for name, form in formats().items() if name != "jsonl"):
             _refuse_foreign(source, place, value)
         fitting = _fitting(value)

@@ -40,6 +40,8 @@ from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.progress import finite_if_all_are, put_back, set_buffer
 from skdice.engine.recipe import schedule_factor
 
+WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
+
 
 class FineTuningNet(NeuralNet):
     """Fine-tune an `EncoderWithHead` on an `EncodedDataset`.
@@ -438,9 +440,9 @@ class FineTuningNet(NeuralNet):
         return self.module_
 
     @torch.no_grad()
-    def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:
+    def logits(self, dataset: EncodedDataset) -> list[np.ndarray]:
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
-        module, size = self.module_to_predict(), batch_size or max(self.batch_size, 64)
+        module, size = self.module_to_predict(), max(self.batch_size, WINDOWS_TO_PREDICT)
         layout = layout_to_predict(module, self.padding, device=self.device, pack=self.pack)
         if devices.is_gpu(self.device):
             forward = self._forward_passes(module, layout)

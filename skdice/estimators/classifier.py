@@ -38,9 +38,9 @@ class NumericNet(FineTuningNet):
         return [([{"X": X}], torch.from_numpy(dataset.targets[place]), weight)]
 
     @torch.no_grad()
-    def logits(self, dataset: Any, batch_size: int | None = None) -> Any:
+    def logits(self, dataset: Any) -> Any:
         """Logits of all rows, an array of shape (n_rows, n_classes)."""
-        module, size = self.module_to_predict(), batch_size or 4096
+        module, size = self.module_to_predict(), 4096
         parts = [
             self.outputs(module, [{"X": as_tensor(dataset.X[start : start + size])}]).cpu().numpy()
             for start in range(0, len(dataset), size)

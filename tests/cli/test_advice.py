@@ -81,6 +81,8 @@ ADVICE = {
     "labels and entities": ("a.jsonl", lines({"text": "Ann", "entities": [ANN], "label": "x"}), (),
                             "give task='classification' or task='entities'",
                             ("--task", "entities")),
+    "two formats": ("a.jsonl", lines({"text": "Ann", "spans": [ANN], "label": [[0, 3, "X"]]}), (),
+                    "give format='doccano' or another", ("--format", "doccano")),
     "a feature": ("a.tsv", webanno("#Text=Ada naps\n1-1\t0-3\tAda\thigh\tPER\t\n"
                                    "1-2\t4-8\tnaps\t_\t_\t\n", layers=("custom.Name|sure|kind",)),
                   (),
@@ -138,7 +140,7 @@ def test_advice_is_followed(tmp_path, name):
     assert result.exit_code == 0, result.output
 
 
-def test_a_format_that_only_convert_takes(tmp_path):
+def test_a_format_that_nothing_shows(tmp_path):
     path, out = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     path.write_text(lines({"text": "Ann", "label": []}, {"text": "Bo", "x": [ANN]}))
     path.write_text(lines({"sentence": "Ann", "annotation": [[0, 3, "PER"]]}))
@@ -149,6 +151,7 @@ def test_a_format_that_only_convert_takes(tmp_path):
     )
     assert run("convert", path, out, "--format", "jsonl").exit_code == 0
     assert run("imbalance", out).exit_code == 0
+    assert run("imbalance", path, "--format", "jsonl").exit_code == 0
 
 
 def test_messages_of_the_library_name_no_options():

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 import datasets as hf
 import pytest
@@ -354,3 +355,44 @@ def test_a_file_of_columns_takes_little_memory(tmp_path):
     finally:
         tracemalloc.stop()
     assert peak < 12 * len(rows)
+
+
+ONCE = {
+    "labels.jsonl": lines(*({"text": f"row {i}", "label": "ab"[i % 2]} for i in range(6))),
+    "entities.jsonl": lines(*({"text": f"row {i}", "label": [[0, 3, "X"]]} for i in range(6))),
+    "tags.jsonl": lines(*({"tokens": ["row", f"{i}"], "tags": ["B-X", "O"]} for i in range(6))),
+    "a.conll": "row B-X\n1 O\n\n" * 6,
+    "a.csv": "text,label\n" + "row one,a\nrow two,b\n" * 3,
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_file_is_opened_once_and_each_row_parsed_once(tmp_path, monkeypatch, name):
+    path, read, parsed = put(tmp_path, name, ONCE[name]), [], []
+    read_bytes, loads = Path.read_bytes, json.loads
+
+    def reading(self):
+        read.append(self)
+        return read_bytes(self)
+
+    def parsing(text, *args, **kwargs):
+        parsed.append(text)
+        return loads(text, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_bytes", reading)
+    monkeypatch.setattr(json, "loads", parsing)
+    assert len(read_dataset(path)) == 6
+    assert read == [path]
+    assert len(parsed) == 6 * name.endswith("jsonl")
+
+
+def test_categories_of_spacys_documents(tmp_path):
+    spacy = pytest.importorskip("spacy")
+    docs = spacy.tokens.DocBin()
+    for text, name in (("win money", "spam"), ("see you", "ham")):
+        doc = spacy.blank("xx")(text)
+        doc.cats = {"spam": float(name == "spam"), "ham": float(name == "ham")}
+        docs.add(doc)
+    docs.to_disk(tmp_path / "a.spacy")
+    data = read_dataset(tmp_path / "a.spacy")
+    assert (data.task, data.y) == ("classification", ["spam", "ham"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import pickle
 import subprocess
 import sys
@@ -20,12 +22,15 @@ from skdice.losses import for_trainer as wrap
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
     pytest.importorskip("accelerate")
-    path = Path(__file__).parents[2] / "examples" / "hf_trainer.py"
-    spec = importlib.util.spec_from_file_location("hf_trainer_example", path)
+    pytest.importorskip("matplotlib").use("Agg")
+    path = Path(__file__).parents[2] / "examples" / "other_tools" / "plot_trainer.py"
+    spec = importlib.util.spec_from_file_location("trainer_example", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        spec.loader.exec_module(module)
+    module.shown = shown.getvalue()  # type: ignore[attr-defined]
     return module
 
 
@@ -99,8 +104,7 @@ def test_losses_import_no_transformers():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_example_says_what_is_true(example, capsys):
+def test_the_example_says_what_is_true(example):
     assert example.train("ce") == pytest.approx(example.train(None), abs=1e-4)  # BERT's own loss
-    example.main()
-    lines = capsys.readouterr().out.splitlines()
+    lines = example.shown.splitlines()
     assert [line.split(":")[0] for line in lines] == ["ce", "dsc"]

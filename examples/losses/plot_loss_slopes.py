@@ -8,6 +8,9 @@ largest where the model is most wrong. The printed formulas of dice and DSC have
 gradient there.
 """
 
+import matplotlib.pyplot as plt
+
 from skdice.inspection import LossGradientDisplay
 
 LossGradientDisplay.from_losses()
+plt.show()
