@@ -157,7 +157,8 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
         tables = np.column_stack([of_label[:, 1] for of_label in tables])
     sizes = [1] * len(tables)
     outputs = list(outputs_of(model))
-    if tables.dtype == object:  # of a tagger
+    of_tags = tables.dtype == object
+    if of_tags:
         sizes = [len(table) for table in tables]
         tables = np.concatenate([np.zeros((0, len(outputs))), *filter(len, tables)])
     if several or getattr(model, "multilabel_", False):
@@ -170,7 +171,7 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
     else:
         best = np.sort(tables, axis=1)
         doubt = 1 - (best[:, -1] - best[:, -2])
-        if "O" in outputs:
+        if of_tags and "O" in outputs:
             positives = 1 - tables[:, outputs.index("O")]
         elif len(outputs) == 2:
             rare = int(tables.mean(axis=0).argmin())

@@ -367,7 +367,8 @@ def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
     if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], str):
         X, tags = [X], [tags]
     sentences = as_sentences(X)
-    rows, _, scheme = read_tags(tags, tags, scheme)
+    with naming({"y_true": "tags"}):
+        rows, _, scheme = read_tags(tags, tags, scheme)
     if [len(row) for row in sentences] != [len(row) for row in rows]:
         raise ValueError("tags must hold one tag for each token of X, sentence by sentence")
     return _Tagged([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])

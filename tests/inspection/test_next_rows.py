@@ -91,6 +91,10 @@ def test_rare_classes_of_many():
     rarity = [sum(q * (1 - m) for q, m in zip(row, p.mean(axis=0), strict=True)) for row in p]
     found = next_to_label(model, POOL, 6, strategy="positives")
     np.testing.assert_allclose(found.score, np.sort(rarity)[::-1][:6])
+    groups = np.array(["A", "B", "O"])  # of blood: no background
+    model = LogisticRegression().fit(X, groups[y])
+    found = next_to_label(model, POOL, 6, strategy="positives")
+    np.testing.assert_allclose(found.score, np.sort(rarity)[::-1][:6])
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,9 @@ def test_metrics_by_hand():
         answer_f1_score([(0, "a")], ["a"], language="de")
     with pytest.raises(ValueError, match="1 row and y_pred 2"):
         answer_f1_score([(0, "a")], ["a", "b"])
+    for score in (answer_f1_score, answer_exact_match_score):
+        with pytest.raises(ValueError, match="y_true holds no answers"):
+            score([], [])
 
 
 def test_spans_f1():
