@@ -188,9 +188,11 @@ class MRC(TokenRows):
 
     # ---- rows in files
 
-    def formats_of(self, model: Any) -> tuple[str, ...]:
+    def formats_of(self, model: Any) -> dict[str, str]:
         """Return the formats: of a model that was trained on spans, those of spans."""
-        return self.formats if model.scheme_ is not None else ("spans", "jsonl")
+        if model.scheme_ is not None:
+            return self.formats
+        return {name: self.formats[name] for name in ("spans", "jsonl")}
 
     def reported(self, model: Any, X: Any) -> Any:
         """Return spans, whatever `predict` gives."""
