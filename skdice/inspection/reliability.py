@@ -11,7 +11,7 @@ from skdice._checks import check_has, checked, same_length
 from skdice.inspection.axes import axes_or_new
 from skdice.metrics import expected_calibration_error
 from skdice.text.entity import read_entities
-from skdice.text.inputs import as_sentences, as_tags, read_texts
+from skdice.text.inputs import as_sentences, as_single_texts, as_tags
 from skdice.text.posterior import judged
 from skdice.text.queries import as_entities
 
@@ -99,7 +99,7 @@ class SpanReliabilityDisplay:
         scheme = getattr(estimator, "scheme_", None)
         task = getattr(getattr(estimator, "estimator_", estimator), "task", None)
         if task is not None and not task.has_words:
-            inputs, scheme = read_texts(X), None
+            inputs, scheme = as_single_texts(X), None
             for row in read_entities(y, inputs):
                 true.append([(e.label, e.start, e.end) for e in row])
         else:
