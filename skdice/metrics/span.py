@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.metrics import make_scorer
 from skdice._checks import check_choice, check_lengths, check_ordered, checked, printable
 from skdice._tables import TextTable
 from skdice.metrics.credit import MODES, credit
+from skdice.metrics.labels import is_ordered
 from skdice.metrics.schemes import (
     SCHEMES,
     Span,
@@ -193,8 +195,8 @@ def span_precision_recall_fscore_support(
     if labels is not None:
         check_ordered(labels, "labels", "a list of types")
     background = None if labels is not None and "O" in labels else "O"
-    spans = _as_spans(y_true, y_pred, scheme, mode == "strict", background)
-    return _scores(*spans, average, labels, zero_division)
+    true, pred = _as_spans(y_true, y_pred, scheme, mode == "strict", background)
+    return _scores(true, pred, average, labels, zero_division)
 
 
 def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: float) -> Any:
@@ -289,7 +291,7 @@ def read_spans(y: Any, name: str) -> Spans:
 
 def _as_spans(y_true: Any, y_pred: Any, scheme: str, strict: bool, background: Any) -> list[Spans]:
     """True and predicted spans of sentences, from tags or from spans."""
-    if not any(map(_holds_spans, (y_true, y_pred))):
+    if not _holds_spans(y_true, y_pred):
         true, pred, scheme = read_tags(y_true, y_pred, scheme)
         read = strict_spans if strict else get_spans
         return [[read(row, scheme, background) for row in rows] for rows in (true, pred)]
@@ -298,9 +300,14 @@ def _as_spans(y_true: Any, y_pred: Any, scheme: str, strict: bool, background: A
     return [true, pred]
 
 
-def _holds_spans(y: Any) -> bool:
-    rows = (row for row in y if hasattr(row, "__len__")) if hasattr(y, "__iter__") else ()
-    return isinstance(next((item for row in rows for item in row), None), (tuple, list))
+def _holds_spans(*given: Any) -> bool:
+    """Tell if the first item of any sentence is a tuple or a list, and not a tag."""
+    for y in given:
+        rows = y if is_ordered(y) and getattr(y, "ndim", 1) else ()
+        lists = (row for row in rows if isinstance(row, (list, tuple, np.ndarray, Set)))
+        for item in chain.from_iterable(lists):
+            return isinstance(item, (tuple, list))
+    return False
 
 
 @checked
