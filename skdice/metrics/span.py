@@ -303,7 +303,7 @@ def _as_spans(y_true: Any, y_pred: Any, scheme: str, strict: bool, background: A
 def _holds_spans(*given: Any) -> bool:
     """Tell if the first item of any sentence is a tuple or a list, and not a tag."""
     for y in given:
-        rows = y if is_ordered(y) and getattr(y, "ndim", 1) else ()
+        rows: Any = y if is_ordered(y) and getattr(y, "ndim", 1) != 0 else ()
         lists = (row for row in rows if isinstance(row, (list, tuple, np.ndarray, Set)))
         for item in chain.from_iterable(lists):
             return isinstance(item, (tuple, list))
