@@ -25,7 +25,7 @@ from skdice.tasks.tagging import Tagging
 from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
 from skdice.text.entity import Entity, check_type, read_entities
-from skdice.text.inputs import check_weights, read_texts
+from skdice.text.inputs import as_single_texts, check_weights
 from skdice.text.long_texts import Cuts
 from skdice.text.spans import ScoredSpan
 from skdice.text.words import (
@@ -62,11 +62,11 @@ class Entities(Tagging):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return texts."""
-        return read_texts(X, may_be_empty=True)
+        return as_single_texts(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts and their entities; a label of None is a region without annotation."""
-        texts = read_texts(X)
+        texts = as_single_texts(X)
         rows: list[Any] = read_entities(y, texts)
         if model.unlabeled == "unknown":
             rows = [
