@@ -15,6 +15,7 @@ from sklearn.utils import check_X_y
 from torch import Tensor, nn
 from torch.func import vmap
 
+from skdice._checks import is_number
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.layouts.layout import Padding
@@ -203,11 +204,6 @@ def as_function(loss: Loss) -> Callable[..., tuple[Tensor, dict[str, Tensor]]]:
         return value, {name: loss.get_buffer(name) for name in buffers}
 
     return call
-
-
-def is_number(value: Any) -> bool:
-    """Return True if a setting is a number, and not True or False."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:
