@@ -75,7 +75,10 @@ html_static_path = ["_static"]
 html_css_files = ["skdice.css"]
 html_show_sourcelink = False
 # Pages without pages beside them have no use for a sidebar that lists those.
-SINGLE = "glossary", "index", "install", "start", "coming_from", "faq", "warnings", "evidence"
+SINGLE = (
+    "glossary", "index", "install", "start", "coming_from", "faq", "warnings", "evidence",
+    "paper", "experiments", "design", "CONTRIBUTING", "SECURITY",
+)  # fmt: skip
 html_sidebars = {page: [] for page in SINGLE}
 html_theme_options = {
     "header_links_before_dropdown": 7,

@@ -35,16 +35,20 @@ def of_one_fit(method: Method) -> Method:
 
 
 def all_or_nothing(method: Method, of: type[BaseException] = BaseException) -> Method:
-    """Let a method that raises `of` leave every attribute of its object as it was."""
+    """Let a method change all attributes of its object at its end; none if it raises `of`."""
 
     @wraps(method)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
+        draft = draft_of(self)
         try:
-            return method(self, *args, **kwargs)
+            found = method(draft, *args, **kwargs)
         except of:
-            self.__dict__ = before
             raise
+        except BaseException:
+            self.__dict__ = draft.__dict__
+            raise
+        self.__dict__ = draft.__dict__
+        return self if found is draft else found
 
     return cast(Method, whole)
 

@@ -24,7 +24,6 @@ the leg of a chair is broken""",
     "praise": """I am very happy with it
 friendly service as always""",
     "refund": """I want my money back
-please cancel and pay it back
 send the money to my card""",
 }
 other = """my number is 4711
@@ -114,7 +113,8 @@ plt.show()
 tuned.save_pretrained("message-labels")
 loaded = DiceSequenceClassifier.from_pretrained("message-labels")
 new = ["The chair is broken, I want my money back.", "Please reply."]
-print(*zip(loaded.predict_labels(new), new, strict=True), sep="\n")
+for text, row in zip(new, loaded.predict_labels(new), strict=True):
+    print(row, "|", text)
 
 # %%
 # If each text has exactly one label of several, pass one label for each text and not a list.

@@ -17,10 +17,14 @@ rng = random.Random(2)
 things = ["bus pass", "library card", "garden plot", "parking permit"]
 things += ["swimming lesson", "locker"]
 asks = {
-    "cancel": "How do I cancel my {}?|I no longer want my {}, what now?",
-    "price": "How much is a {}?|What do I pay for a {}?",
-    "renew": "My {} runs out, what now?|Can I have my {} for longer?",
-    "lost": "I lost my {}, what now?|Someone stole my {}!|My {} is gone!",
+    "cancel": "How do I cancel my {}?|I no longer want my {}, what now?"
+    "|Where can I end my {}?",
+    "price": "How much is a {}?|What is the price of a {}?"
+    "|What do I pay for a {}?",
+    "renew": "How do I renew my {}?|My {} runs out, what now?"
+    "|Can I have my {} for longer?",
+    "lost": "I lost my {}, what now?|Someone stole my {}!"
+    "|My {} is gone, how do I replace it?",
 }
 rows = []
 for _ in range(1500):
@@ -52,7 +56,7 @@ print(frame.head().to_string())
 # A baseline comes first. ``TfidfClassifier`` is a logistic regression on the words that two
 # questions share and do not share. ``DiceSequenceClassifier`` reads both questions together, so
 # that it can compare their words. The labels are 0 and 1, so 1 is the positive class, and ``score``
-# is its F1. ``max_epochs=3`` keeps this page short: leave it out, and ``fit`` chooses.
+# is its F1. ``max_epochs=8`` keeps this page short: leave it out, and ``fit`` chooses.
 from skdice import DiceSequenceClassifier, TfidfClassifier
 from skdice.datasets import read_table
 
@@ -60,7 +64,7 @@ X, y = read_table("questions.csv")
 y = [int(label) for label in y]  # a file holds text
 train, dev, test = slice(0, 500), slice(500, 1000), slice(1000, None)
 baseline = TfidfClassifier().fit(X[train], y[train])
-classifier = DiceSequenceClassifier(loss="ce", max_epochs=3, random_state=0)
+classifier = DiceSequenceClassifier(loss="ce", max_epochs=8, random_state=0)
 classifier.fit(X[train], y[train])
 
 # %%
@@ -101,8 +105,11 @@ plt.show()
 # A new question is compared with the old ones:
 old = ["What do I pay for a locker?", "I lost my library card, what now?"]
 candidates = [("Someone stole my library card!", one) for one in old]
-probability = tuned.predict_proba(candidates)[:, 1].round(2)
-print(*zip(tuned.predict(candidates), probability, old, strict=True))
+probability = tuned.predict_proba(candidates)[:, 1]
+for text, p, answer in zip(
+    old, probability, tuned.predict(candidates), strict=True
+):
+    print(f"{p:.2f}", "duplicate" if answer else "-", "|", text)
 
 # %%
 # With thousands of old questions this is slow, since each pair passes through the model. Let a

@@ -34,7 +34,7 @@ Hi, it's {name}, please call me on this number {time}"""
 rows = []
 for _ in range(1600):
     label = "spam" if rng.random() < 0.1 else "ham"
-    weights = [9, 9, 9, 2] if label == "spam" else [9, 3, 3, 9, 3, 9, 1]
+    weights = [9, 9, 9, 6] if label == "spam" else [9, 3, 3, 9, 3, 9, 1]
     lines = (spam if label == "spam" else ham).splitlines()
     chosen = {key: rng.choice(of.split("|")) for key, of in words.items()}
     sent = f"{rng.randrange(24):02}:{rng.randrange(60):02}"
@@ -92,8 +92,9 @@ print(pd.DataFrame(scores).round(3).to_string())
 
 # %%
 # Accuracy would be 0.9 for a filter that finds no spam at all, so look at precision, recall and F1.
-# On most samples the tuned filter finds more spam than it promises, as its threshold keeps a
-# distance. More spam in the part that tunes makes the distance smaller, and the precision higher.
+# Here the classifier finds enough as it was trained; of the tuned filter it is known. That finds
+# more than it promises on most samples, as its threshold keeps a distance. More spam in the part
+# that tunes makes the distance smaller, and the precision higher.
 #
 # The picture shows the decision on the test messages. On the left is precision for each bias: the
 # ring is the chosen one, 0 is the classifier as trained, and the curve is dotted where recall is
@@ -110,7 +111,8 @@ plt.show()
 tuned.save_pretrained("spam-filter")
 filter_ = DiceSequenceClassifier.from_pretrained("spam-filter")
 new = ["Claim a free holiday, reply YES", "Carla is late, see you at six"]
-print(*zip(filter_.predict(new), new, strict=True), sep="\n")
+for text, label in zip(new, filter_.predict(new), strict=True):
+    print(label, "|", text)
 
 # %%
 # If a false alarm is worse than missed spam, ask for ``RecallAtPrecision``; for a fixed number of

@@ -10,10 +10,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
+from skdice._tables import frame_of
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
-from skdice.inspection.suspects import Record, innermost, layers, table_of, texts_of, with_texts
+from skdice.inspection.suspects import Record, innermost, layers, texts_of, with_texts
 from skdice.metrics.labels import plain_values
 from skdice.text.inputs import as_rows, as_sentences, row_keys
 
@@ -80,7 +81,7 @@ def next_to_label(
     >>> next_to_label(model, [[0.05], [1.0], [1.0]], n=1, strategy="positives").row.tolist()
     [1]
     """
-    return table_of(*find_next(estimator, pool, n, strategy, vectors))
+    return frame_of(*find_next(estimator, pool, n, strategy, vectors))
 
 
 def find_next(
@@ -157,7 +158,8 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
         tables = np.column_stack([of_label[:, 1] for of_label in tables])
     sizes = [1] * len(tables)
     outputs = list(outputs_of(model))
-    if tables.dtype == object:  # of a tagger
+    of_tags = tables.dtype == object
+    if of_tags:
         sizes = [len(table) for table in tables]
         tables = np.concatenate([np.zeros((0, len(outputs))), *filter(len, tables)])
     if several or getattr(model, "multilabel_", False):
@@ -170,7 +172,7 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
     else:
         best = np.sort(tables, axis=1)
         doubt = 1 - (best[:, -1] - best[:, -2])
-        if "O" in outputs:
+        if of_tags and "O" in outputs:
             positives = 1 - tables[:, outputs.index("O")]
         elif len(outputs) == 2:
             rare = int(tables.mean(axis=0).argmin())

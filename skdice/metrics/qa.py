@@ -95,6 +95,10 @@ def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
         if not isinstance(text, str):
             raise TypeError(f"y_pred[{i}] is {text!r:.60}: give a string, empty for no answer")
     check_lengths(y_true=rows, y_pred=texts)
+    if not rows:  # as scikit-learn's scores
+        raise ValueError(
+            "y_true holds no answers, and a mean needs one: give one for each question"
+        )
     found = []
     for i, (answers, text) in enumerate(zip(rows, texts, strict=True)):
         try:
@@ -145,7 +149,7 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     Raises
     ------
     ValueError
-        If lengths differ, or for an unknown `language`.
+        If lengths differ, without any row, or for an unknown `language`.
 
     References
     ----------

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from skdice._checks import check_choice
+from skdice._checks import check_choice, counted
 from skdice._warn import warn
 from skdice.exceptions import SwappedPairWarning
-from skdice.text.inputs import as_texts, is_whole_number, target_rows
+from skdice.text.inputs import as_texts, is_whole_number, nearest_place, target_rows
 
 Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")
@@ -23,7 +22,7 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
     pairs: list[Any] = as_texts(X, may_be_empty=may_be_empty)
     if pairs and isinstance(pairs[0], str):
         raise ValueError("X holds single texts: each row must be a pair (question, context)")
-    short = []
+    short = []  # questions may be long, so that nothing but a warning tells of a swap
     for i, (question, context) in enumerate(pairs):
         if not context.strip():
             raise ValueError(f"X[{i}] has an empty context (question {question[:60]!r}): drop it")
@@ -33,13 +32,12 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
             short.append(i)
     if short:
         question, context = pairs[short[0]]
-        message = (
+        warn(
             f"X[{short[0]}] has a context ({context[:40]!r}) shorter than its question "
-            f"({question[:40]!r}): rows are (question, context), in that order"
+            f"({question[:40]!r}), as {len(short)} of {counted(len(pairs), 'row')}: rows are "
+            "(question, context), in that order",
+            SwappedPairWarning,
         )
-        if len(short) == len(pairs) > 1:
-            raise ValueError(f"{message}; every row is like this, so the two are swapped")
-        warn(message, SwappedPairWarning)
     return pairs
 
 
@@ -145,5 +143,4 @@ def _nearest(context: str, text: str, start: int) -> int | None:
         folded = unicodedata.normalize("NFKC", context), unicodedata.normalize("NFKC", text)
         if (len(folded[0]), len(folded[1])) == (len(context), len(text)):
             context, text = folded
-    places = (match.start() for match in re.finditer(f"(?={re.escape(text)})", context))
-    return min(places, key=lambda place: abs(place - start), default=None)
+    return nearest_place(context, text, start)

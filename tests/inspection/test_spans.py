@@ -136,6 +136,8 @@ def test_tags_are_shown(capsys, terminal):
     assert str(show_tags(X[0], y[0])).endswith("LOC]\x1b[0m")
     with pytest.raises(ValueError, match="one tag for each token"):
         show_tags(X, [["O"], []])
+    with pytest.raises(TypeError, match=r"^tags\[0\]\[1\] is 1"):
+        show_tags(X[:1], [["O", 1, "O", "O"]])
 
 
 def test_printed_errors_show_what_is_wrong_in_80_columns():

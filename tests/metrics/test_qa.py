@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skdice.metrics import (
     answer_exact_match_score,
     answer_f1_score,
-    spans_f1_score,
+    span_f1_score,
 )
 
 
@@ -85,9 +85,12 @@ def test_metrics_by_hand():
         answer_f1_score([(0, "a")], ["a"], language="de")
     with pytest.raises(ValueError, match="1 row and y_pred 2"):
         answer_f1_score([(0, "a")], ["a", "b"])
+    for score in (answer_f1_score, answer_exact_match_score):
+        with pytest.raises(ValueError, match="y_true holds no answers"):
+            score([], [])
 
 
 def test_spans_f1():
     true, found = [[("A", 0, 2), ("B", 1, 2)], []], [[("A", 0, 2)], [("A", 0, 1)]]
-    assert spans_f1_score(true, found) == pytest.approx(2 / 4)
-    assert spans_f1_score([[]], [[]]) == 0
+    assert span_f1_score(true, found) == pytest.approx(2 / 4)
+    assert span_f1_score([[]], [[]]) == 0

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
-from skdice._fitting import all_or_nothing, check_params
+from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.held_out import group_folds, probabilities_of
@@ -230,6 +230,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
         scores = self.decide(X)
@@ -237,15 +238,18 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             return (scores > 0).astype(int)
         return self.classes_[scores.argmax(axis=1)]
 
+    @of_one_fit
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes) after the biases and the temperature."""
         return np.exp(self.predict_log_proba(X))
 
+    @of_one_fit
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Log-probabilities of shape (n, n_classes) after the biases and the temperature."""
         scores = self.decide(X)
         return log_expit(scores) if self.multilabel_ else log_softmax(scores, axis=1)
 
+    @of_one_fit
     def decide(self, X: Any) -> np.ndarray:
         """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
         check_is_fitted(self)
@@ -254,6 +258,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return logits / self.temperature_
 
     @available_if(lambda self: hasattr(self.estimator, "decisive_window"))
+    @of_one_fit
     def decisive_window(self, X: Any) -> np.ndarray:
         """The window of each text that decided, as `DiceSequenceClassifier.decisive_window`.
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
-from skdice._fitting import all_or_nothing, check_params
+from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice.engine.fit_plan import check_validation, draw_seed
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import Scored, outputs_of
@@ -156,10 +156,12 @@ class BiasTunedTagger(Scored, BiasTuned):
         self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
         return self
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
         return object_array(self.task.decide(*self._decided(X)))
 
+    @of_one_fit
     def predict_spans(self, X: Any) -> np.ndarray:
         """The spans of the predicted tags, with their probabilities.
 
@@ -177,6 +179,7 @@ class BiasTunedTagger(Scored, BiasTuned):
         """
         return object_array(self.task.spans(*self._decided(X)))
 
+    @of_one_fit
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])

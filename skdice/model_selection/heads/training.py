@@ -13,6 +13,7 @@ from sklearn.utils import check_X_y
 from torch import Tensor, nn
 from torch.func import vmap
 
+from skdice._checks import is_number
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.layouts.layout import Padding
@@ -222,11 +223,6 @@ class _AlikeLosses(nn.Module):
 
     def _running(self) -> list[tuple[str, nn.Module, str]]:
         return self.given[len(self.given) - self.n_running :]
-
-
-def is_number(value: Any) -> bool:
-    """Return True if a setting is a number, and not True or False."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:
