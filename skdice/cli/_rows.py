@@ -135,4 +135,7 @@ def _read_record(task: Any, number: int, line: str) -> Row:
         raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(task.keys)}")
     values = [record[key] for key in keys]
     x = values[0] if len(values) == 1 else tuple(values)
-    return x, str(record.get("id", "")) if task.has_words else without(record, *keys)
+    if not task.has_words:
+        return x, without(record, *keys)
+    name = record.get("id", "")
+    return x, str(name) if task.rows_are == "json" else name  # SQuAD's predictions have ids as keys
