@@ -48,7 +48,8 @@ def _is_path(value: Any) -> bool:
     return not isinstance(value, bytes) and text != b"" and b"\0" not in text
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return True for a real number that a float holds, and not for True or False."""
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and float(value) is not None
     except OverflowError:  # an integer that no float holds
@@ -77,7 +78,7 @@ KINDS: Kinds = {
     "None": Kind("None", lambda value: value is None),
     "bool": Kind("True or False", lambda value: isinstance(value, (bool, np.bool_))),
     "int": Kind("an integer", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
-    "float": Kind("a number", _is_number),
+    "float": Kind("a number", is_number),
     "Path": Kind("a path", _is_path),
     "str": Kind("a string", lambda value: isinstance(value, str)),
     "Sequence": Kind("a list", _is_sequence),

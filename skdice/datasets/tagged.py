@@ -30,7 +30,7 @@ from skdice.metrics.schemes import to_tags
 Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
 
 
-def holds_tags(source: Source) -> bool:
+def is_tagged(source: Source) -> bool:
     """Return True if a file that is not JSON holds tokens with their tags."""
     lines = source.head
     begins = first_line(lines).startswith(("#begin document", DOCUMENT))

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdice._checks import check_has, checked, shown
-from skdice._tables import escaped
+from skdice._tables import escaped, frame_of
 from skdice.backbones import load_tokenizer
 from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
-from skdice.inspection.spans import Span, _paired, _Tagged
+from skdice.inspection.spans import _paired, _Tagged
 from skdice.metrics.labels import read_labels
-from skdice.metrics.schemes import get_spans
+from skdice.metrics.schemes import Span, get_spans
 from skdice.metrics.span import read_tags
 from skdice.model_selection.folds import out_of_fold
 from skdice.text.alignment import align
@@ -115,7 +115,7 @@ def suspect_labels(
     [[2, 'high', 'low']]
     """
     how = {"params": params, "n_jobs": n_jobs, "checkpoint_dir": checkpoint_dir}
-    return table_of(*find_suspects(estimator, X, y, cv, groups, **how))
+    return frame_of(*find_suspects(estimator, X, y, cv, groups, **how))
 
 
 def find_suspects(
@@ -318,18 +318,6 @@ class _Texts(_Sentences):
 
     def text(self, row: int, start: int, end: int) -> str:
         return str(self.sentences[row][start:end])
-
-
-def table_of(records: list[Record], columns: Sequence[str]) -> Any:
-    """A frame where pandas is installed, and the records otherwise."""
-    try:
-        import pandas as pd
-    except ImportError:
-        return records
-    places = {name: "Int64" for name in columns if name.endswith(("start", "end"))}
-    kinds = dict.fromkeys(("probability", "gain", "score"), "float64") | {"row": "int64"} | places
-    found = pd.DataFrame(records, columns=list(columns), dtype=object)
-    return found.astype({name: kinds[name] for name in columns if name in kinds})
 
 
 # ---- a page

@@ -120,6 +120,14 @@ def is_whole_number(value: Any) -> bool:
     return isinstance(value, Real) and math.isfinite(value) and value == math.floor(value)
 
 
+def nearest_place(text: str, part: str, start: int) -> int | None:
+    """The place nearest to `start` at which `text` holds `part`; None if it does not."""
+    start = min(max(start, 0), len(text))
+    both = text.rfind(part, 0, start + len(part)), text.find(part, start)
+    places = [place for place in both if place >= 0]
+    return min(places, key=lambda place: abs(place - start), default=None)
+
+
 _CONVERT = "convert it with str(); if it is missing, drop the row or fill it with ''"
 _TAGS = (
     "write 'O' for a token outside all spans, None (of a tagger) for one that was not annotated, "
@@ -203,7 +211,7 @@ def as_texts(X: Any, *, may_be_empty: bool = False) -> list[str] | list[tuple[st
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
 
 
-def read_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:
+def as_single_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:
     """Texts, one a row."""
     texts: list[Any] = as_texts(X, may_be_empty=may_be_empty)
     if texts and not isinstance(texts[0], str):
