@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from numbers import Complex, Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -13,43 +12,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from skdice._checks import check_lengths, check_unmasked, shown
+from skdice._checks import check_given, check_lengths, is_missing, is_ordered, plain_values, shown
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
 
 _WRITTEN = re.compile(r"\s*\[\s*([\'\"\[\d].*)?\]\s*", re.DOTALL)  # a list in a string
-
-
-def plain_values(X: Any, name: str = "X") -> Any:
-    """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
-    check_unmasked(name, X)
-    if hasattr(X, "to_pylist"):
-        return X.to_pylist()
-    if hasattr(X, "detach"):  # a tensor, whose rows would be tensors
-        return X.numpy(force=True)
-    return X.to_numpy() if hasattr(X, "to_numpy") else X
-
-
-def check_given(y: Any, wanted: str) -> None:
-    """Refuse a missing target, in scikit-learn's words."""
-    if y is None:
-        raise ValueError(
-            f"This estimator requires y to be passed, but the target y is None: pass {wanted}"
-        )
-
-
-def is_missing(value: Any) -> bool:
-    """Return True for None, NaN and pandas' NA; pandas is not imported for it."""
-    if value is None or isinstance(value, Real):
-        return value is None or bool(value != value)
-    return value is getattr(sys.modules.get("pandas"), "NA", None)
-
-
-def is_ordered(row: Any) -> bool:
-    """Return True if it is a list, tuple, array or the like, and not a string, a set or a dict."""
-    return hasattr(row, "__len__") and not isinstance(
-        row, (str, bytes, bytearray, memoryview, Mapping, Set)
-    )
 
 
 class Labels(NamedTuple):
@@ -267,7 +234,7 @@ def is_indicator(y: Any) -> bool:
     rows = plain_values(y, "y")
     if sparse.issparse(rows) or (isinstance(rows, np.ndarray) and rows.ndim > 1):
         return bool(rows.ndim == 2 and rows.shape[1] > 1)
-    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0:
+    if not is_ordered(rows):
         return False
     rows = list(rows)
     if rows and all(isinstance(row, Set) for row in rows):
@@ -324,7 +291,7 @@ def _table(y: Any, name: str) -> np.ndarray:
         y = y.toarray()
     if hasattr(y, "__array__"):
         y = np.asarray(y)
-    if not is_ordered(y) or getattr(y, "ndim", 1) == 0:
+    if not is_ordered(y):
         raise TypeError(f"{name} is {shown(y)}: give a list or array with a label for each row")
     if isinstance(y, np.ndarray) and y.dtype.kind in "biufU":
         if y.ndim > 1 and y.shape[1] == 1:

@@ -11,10 +11,16 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import check_choice, check_lengths, check_ordered, checked, printable
+from skdice._checks import (
+    check_choice,
+    check_lengths,
+    check_ordered,
+    checked,
+    is_ordered,
+    printable,
+)
 from skdice._tables import TextTable
 from skdice.metrics.credit import MODES, credit
-from skdice.metrics.labels import is_ordered
 from skdice.metrics.schemes import (
     SCHEMES,
     Span,
@@ -303,8 +309,11 @@ def _as_spans(y_true: Any, y_pred: Any, scheme: str, strict: bool, background: A
 def _holds_spans(*given: Any) -> bool:
     """Tell if the first item of any sentence is a tuple or a list, and not a tag."""
     for y in given:
-        rows: Any = y if is_ordered(y) and getattr(y, "ndim", 1) != 0 else ()
-        lists = (row for row in rows if isinstance(row, (list, tuple, np.ndarray, Set)))
+        lists = (
+            row
+            for row in (y if is_ordered(y) else ())
+            if isinstance(row, (list, tuple, np.ndarray, Set))
+        )
         for item in chain.from_iterable(lists):
             return isinstance(item, (tuple, list))
     return False

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._checks import shown
+from skdice._checks import is_ordered, plain_values, shown
 from skdice._warn import warn
 from skdice.exceptions import MisalignedWarning
-from skdice.metrics.labels import is_ordered, plain_values
 from skdice.text.entity import Entity, read_entities
 from skdice.text.inputs import as_single_texts
 from skdice.text.spans import flat_spans
@@ -43,9 +42,7 @@ class TextTags(list[str | None]):
 def holds_texts(X: Any) -> bool:
     """Return True if the rows of X are texts, and not lists of tokens."""
     rows = plain_values(X)
-    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
-        return False
-    return isinstance(next(iter(rows)), str)
+    return is_ordered(rows) and isinstance(next(iter(rows), None), str)
 
 
 def tags_of_texts(X: Any, y: Any) -> list[Any]:
