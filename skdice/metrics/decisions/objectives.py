@@ -257,7 +257,8 @@ class Cost(Objective):
             )
         table = np.where(np.eye(len(names), dtype=bool), 0.0, np.nan)
         for pair, cost in self.matrix.items():
-            at = (position("matrix has the key", name, names, "classes") for name in pair)
+            where = f"scoring={self!r} does not fit y: class"
+            at = (position(where, name, names, "classes") for name in pair)
             table[tuple(at)] = cost
         if (missing := np.argwhere(np.isnan(table))).size:
             true, found = (names[i] for i in missing[0])
