@@ -223,7 +223,11 @@ def _read_record(task: Any, number: int, line: str) -> Row:
         raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(task.keys)}")
     values = [record[key] for key in keys]
     x = values[0] if len(values) == 1 else tuple(values)
-    return x, str(record.get("id", "")) if task.has_words else without(record, *keys)
+    if not task.has_words:
+        return x, without(record, *keys)
+    if task.rows_are == "json":  # SQuAD's predictions have ids as keys
+        return x, str(record.get("id", ""))
+    return x, {"id": record["id"]} if "id" in record else ""
 
 
 # ---- writing

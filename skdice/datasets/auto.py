@@ -13,8 +13,7 @@ from skdice._names import TASK_NAMES
 from skdice.datasets.annotations import annotated, is_saved, read_annotations
 from skdice.datasets.files import suffix_of
 from skdice.datasets.find import find
-from skdice.datasets.options import OF_LABELS, check_options
-from skdice.datasets.source import Source, warn_of_skipped
+from skdice.datasets.source import OF_LABELS, Source, check_options, warn_of_skipped
 from skdice.datasets.squad import mrc_ner, read_mrc_ner, read_squad, squad
 from skdice.datasets.tables import labelled_texts, read_table
 from skdice.datasets.tagged import has_even_lines, is_tagged, read_tagged

@@ -15,8 +15,7 @@ from skdice.datasets.conll import (
     read_conllu,
 )
 from skdice.datasets.files import first_line, suffix_of
-from skdice.datasets.options import check_options
-from skdice.datasets.source import Source
+from skdice.datasets.source import Source, check_options
 from skdice.datasets.token_tables import token_columns, token_table
 from skdice.datasets.tokens import (
     TAG_FIELDS,

@@ -332,14 +332,15 @@ class Classification(Task):
         return "\t".join(" ".join(cell.split()) for cell in cells)
 
     def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
-        """Return the text, its label or labels, and the probability of each."""
+        """Return the id if there is one, the text, its label or labels, and their probabilities."""
         classes = model.classes_.tolist()
         label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
         if not model.multilabel_:
             label = classes[found.argmax()]
         texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
         probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
-        return {**texts, "label": label, "probabilities": probabilities}
+        ids = meta if isinstance(meta, dict) else {}  # and not the cells of a table
+        return {**ids, **texts, "label": label, "probabilities": probabilities}
 
     def reported(self, model: Any, X: Any) -> Any:
         """Return labels as strings, as files have them, or 0/1 rows."""

@@ -909,6 +909,18 @@ def test_predict_reads_standard_input(trained, sentences):
         assert list(row["probabilities"].values()) == pytest.approx(expected, abs=1e-5)
 
 
+def test_records_on_standard_input_keep_their_ids(trained):
+    ids = [7, 0, "m3", None, {}]
+    records = [{"text": "win money", "id": name} for name in ids]
+    records.append({"text": "see you"})
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    result = streamed(lines, trained / "c", "-", "--format", "jsonl")
+    found = [json.loads(line) for line in result.output.splitlines()]
+    assert [row["id"] for row in found[:-1]] == ids
+    assert "id" not in found[-1]
+    assert [row["text"] for row in found] == [record["text"] for record in records]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
