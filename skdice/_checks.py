@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -48,7 +49,8 @@ def _is_path(value: Any) -> bool:
     return not isinstance(value, bytes) and text != b"" and b"\0" not in text
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return True for a real number that a float holds, and not for True or False."""
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and float(value) is not None
     except OverflowError:  # an integer that no float holds
@@ -77,7 +79,7 @@ KINDS: Kinds = {
     "None": Kind("None", lambda value: value is None),
     "bool": Kind("True or False", lambda value: isinstance(value, (bool, np.bool_))),
     "int": Kind("an integer", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
-    "float": Kind("a number", _is_number),
+    "float": Kind("a number", is_number),
     "Path": Kind("a path", _is_path),
     "str": Kind("a string", lambda value: isinstance(value, str)),
     "Sequence": Kind("a list", _is_sequence),
@@ -187,11 +189,42 @@ def as_row_list(name: str, values: Any) -> list[Any]:
     check_unmasked(name, values)
     if isinstance(values, memoryview):
         raise TypeError(f"{name} is a memoryview: give a list or an array, as in list({name})")
-    values = values.to_numpy() if hasattr(values, "to_numpy") else values
+    values = plain_values(values, name)
     if hasattr(values, "tolist") and getattr(values, "ndim", False):
         return list(values.tolist())
     check_ordered(values, name, "a list with one entry for each row")
     return list(values)
+
+
+def plain_values(X: Any, name: str = "X") -> Any:
+    """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
+    check_unmasked(name, X)
+    if hasattr(X, "to_pylist"):
+        return X.to_pylist()
+    if hasattr(X, "detach"):  # a tensor, whose rows would be tensors
+        return X.numpy(force=True)
+    return X.to_numpy() if hasattr(X, "to_numpy") else X
+
+
+def check_given(y: Any, wanted: str) -> None:
+    """Refuse a missing target, in scikit-learn's words."""
+    if y is None:
+        raise ValueError(
+            f"This estimator requires y to be passed, but the target y is None: pass {wanted}"
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Return True for None, NaN and pandas' NA; pandas is not imported for it."""
+    if value is None or isinstance(value, Real):
+        return value is None or bool(value != value)
+    return value is getattr(sys.modules.get("pandas"), "NA", None)
+
+
+def is_ordered(row: Any) -> bool:
+    """Return True if it is a list, tuple, array or the like, and not a string, a set or a dict."""
+    unordered = isinstance(row, (str, bytes, bytearray, memoryview, Mapping, Set))
+    return hasattr(row, "__len__") and getattr(row, "ndim", 1) != 0 and not unordered
 
 
 def check_ordered(values: Any, where: str, wanted: str) -> None:

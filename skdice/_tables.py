@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from typing import Any
 
 from skdice._checks import printable
 
@@ -48,3 +49,19 @@ class TextTable(str):
 
     def _repr_html_(self) -> str:
         return self._html
+
+
+def frame_of(records: Sequence[Any], columns: Sequence[str]) -> Any:
+    """Records as a frame where pandas is installed, and as they are otherwise.
+
+    Places are whole numbers or missing, scores are floats, and all else stays what it is.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        return records
+    places = {name: "Int64" for name in columns if name.endswith(("start", "end"))}
+    scores = dict.fromkeys(("probability", "gain", "score", "confidence"), "float64")
+    kinds = {"row": "int64"} | scores | places
+    found = pd.DataFrame(records, columns=list(columns), dtype=object)
+    return found.astype({name: kinds[name] for name in columns if name in kinds})

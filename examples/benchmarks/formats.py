@@ -3,8 +3,9 @@
     python formats.py                    # about 6 minutes on one core
     python formats.py --documents 200 --changed 50 --most 2000
 
-Prints what was tried and lost of round trips and of damaged files, and the seconds on a
-processor of each reader and writer at a size and at ten times that size.
+Prints what was tried and lost of round trips and of damaged files, what the readers of WebAnno,
+PubTator and BioC make of files that contradict themselves, by the validators of ``validators.py``,
+and the seconds on a processor of each reader and writer at a size and at ten times that size.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from validators import judged
 
 from skdice._names import TOOLS
 from skdice.datasets import (
@@ -392,15 +395,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=2000, help="of each format")
     parser.add_argument("--changed", type=int, default=1000, help="changed files of each format")
-    parser.add_argument("--most", type=int, default=10_000, help="texts, or spans of a text")
+    parser.add_argument(
+        "--most", type=int, default=10_000, help="texts, or spans of a text; 0: no times"
+    )
+    parser.add_argument("--judged", type=int, default=2334, help="damaged files of a validator")
     args = parser.parse_args()
     print("| what | tried | survived | lost |\n|---|---:|---:|---:|", flush=True)
     failed = 0
     for what, tried, lost in (round_trips(args.documents), contents(args.changed)):
         failed += int(lost)
         print(f"| {what} | {tried} | {int(tried) - int(lost)} | {lost} |", flush=True)
-    print(flush=True)
-    failed += times(args.most)
+    print("\n| damaged files | held | refused | read as by a validator | wrong |", flush=True)
+    print("|---|---:|---:|---:|---:|")
+    for tool, *counts in judged(args.judged, changed_text):
+        failed += counts[-1]
+        print(f"| {tool} | {' | '.join(map(str, counts))} |", flush=True)
+    if args.most:
+        print(flush=True)
+        failed += times(args.most)
     sys.exit(bool(failed))
 
 

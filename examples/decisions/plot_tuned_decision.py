@@ -2,8 +2,8 @@
 What a tuned decision does
 ==========================
 
-Precision, recall and F1 against the threshold. The best threshold of cross-entropy is far below
-0.5. The best threshold of dice is close to 0.5, so tuning gains little.
+F1 against a bias of the positive class; 0 is a threshold of 0.5. The best bias of cross-entropy is
+far above 0. The best bias of dice is close to 0, so tuning gains little.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from skdice import BiasTunedTagger, DiceClassifier, DiceTokenClassifier
 from skdice.datasets import load_town_notes
-from skdice.inspection import BiasDisplay, ThresholdDisplay
+from skdice.inspection import DecisionDisplay
 
 X, y = make_classification(
     6000, n_informative=4, weights=[0.95], flip_y=0.03, random_state=1
@@ -28,13 +28,13 @@ for loss, ax in zip(("ce", "dice"), axes, strict=True):
     model = DiceClassifier(loss=loss, max_epochs=10, random_state=0).fit(
         X_train, y_train
     )
-    display = ThresholdDisplay.from_estimator(model, X_test, y_test, ax=ax)
+    DecisionDisplay.from_estimator(model, X_test, y_test, axes=ax)
     ax.set_title(f"{loss}: {ax.get_title()}")
 plt.show()
 
 # %%
 # A tagger has no single threshold. Its decision is tuned with a bias for each tag. Here the bias of
-# ``O`` is varied for the plain and the tuned tagger, on test sentences. 0 is the bias as fitted.
+# all tags but ``O`` is varied, on test sentences. The ring is the bias as fitted or tuned.
 train, dev, test = (
     load_town_notes(subset=name) for name in ("train", "dev", "test")
 )
@@ -48,6 +48,6 @@ tuned = BiasTunedTagger(tagger, cv="prefit").fit(*dev)
 for model, name, ax in zip(
     (tagger, tuned), ("plain", "tuned"), axes, strict=True
 ):
-    BiasDisplay.from_estimator(model, *test, ax=ax)
+    DecisionDisplay.from_estimator(model, *test, axes=ax)
     ax.set_title(f"{name}: {ax.get_title()}")
 plt.show()

@@ -58,7 +58,7 @@ for name, n_texts in (("train", 130), ("dev", 50), ("test", 50)):
 # question's id.
 #
 # Of the hundred words of a text only two begin or end the answer, so the default loss is ``"dsc"``,
-# the self-adjusting dice loss. ``max_epochs=8`` keeps this page short: leave it out, and ``fit``
+# the self-adjusting dice loss. ``max_epochs=5`` keeps this page short: leave it out, and ``fit``
 # chooses. Questions without an answer must be in the training data, in about the share in which
 # they will be asked: a reader that never saw one always answers. The dev questions tune the
 # threshold between an answer and silence.
@@ -68,7 +68,7 @@ from skdice.datasets import read_squad
 X_train, y_train = read_squad("train.json")
 X_dev, y_dev = read_squad("dev.json")
 X_test, y_test = read_squad("test.json")
-reader = DiceQuestionAnswerer(max_epochs=8, random_state=0)
+reader = DiceQuestionAnswerer(max_epochs=5, random_state=0)
 reader.fit(X_train, y_train, X_val=X_dev, y_val=y_dev)
 scores = reader.evaluate(X_test, y_test)
 print({name: round(value, 3) for name, value in scores.items()})
@@ -86,7 +86,7 @@ import pandas as pd
 
 threshold, rows = reader.null_threshold_, {}
 known = pd.Series([bool(answers) for answers in y_dev])
-for change in (-3, 0, 3):
+for change in (-8, -4, 0, 4, 8):
     reader.null_threshold_ = threshold + change
     answered = pd.Series(reader.predict(X_dev)).astype(bool)
     rows[f"{change:+d}"] = {

@@ -9,8 +9,6 @@ The model is a tiny BERT with random weights, made here, so nothing is downloade
 use ``AutoModelForSequenceClassification``.
 """
 
-from __future__ import annotations
-
 import tempfile
 from typing import Any
 

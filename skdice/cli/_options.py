@@ -177,6 +177,14 @@ class Columns:
         given = {name: getattr(self, name, None) for name in ("format", "layer", "feature")}
         return {name: value for name, value in given.items() if value not in (None, "auto")}
 
+    def unlabelled(self, path: Path, estimator: Any) -> Any:
+        """The `Unlabelled` rows of a file with or without labels, for a model."""
+        from skdice.datasets.auto import source_of
+
+        wanted = self.of_texts()
+        source = source_of(path, self.encoding, wanted)
+        return estimator.task.unlabelled(estimator, source, wanted)
+
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
         from skdice.datasets.auto import read_source, source_of, task_of

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -40,54 +39,48 @@ def _cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def write_predicted(estimator: Any, source: Path, table: Any, out: Path | None) -> None:
-    """Write or print a table as it came, each row as it is predicted, with two columns more.
+def table_pieces(
+    estimator: Any, source: Path, table: Any, rows: Iterator[Any], out: Path | None
+) -> Iterator[str]:
+    """The text of a table as it came with two columns more, in pieces that each end with a row.
 
-    `table` is what a classifier's task reads to predict.
+    `table` is what a classifier's task reads to predict, and `rows` are predicted.
     """
-    from skdice.datasets.files import json_pieces, replacing, suffix_of
+    from skdice.datasets.files import json_pieces, suffix_of
 
-    names = [*(table.names or map(str, range(len(table.rows[0]))))]
     for name in ADDED:
-        if name in names:
+        if name in table.names:
             raise ValueError(
                 f"{str(source)!r} has a column {name!r}, which its predictions would get: rename it"
             )
     suffix = "" if out is None else suffix_of(out)
     if suffix not in (".csv", ".tsv", ".jsonl", ".json"):
         suffix = {None: ".jsonl", "\t": ".tsv"}.get(table.separator, ".csv")
-    names += ADDED
-    rows = _predicted_rows(estimator, table)
-    with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
-        if suffix in (".jsonl", ".json"):
-            pairs = (zip(names, row, strict=True) for row in rows)
-            records = ({n: value for n, value in of if value is not None} for of in pairs)
-            lines = (json.dumps(record, ensure_ascii=False) for record in records)
-            for piece in json_pieces(lines, out):
-                file.write(piece)
-                file.flush()
-            return
-        separator = "," if table.separator in (None, "\t") else table.separator
-        writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-        for row in chain([names], rows):
-            cells = [_plain(value) for value in row[:-2]]
-            cells += (_joined(value) for value in row[-2:])
-            if suffix == ".csv":
-                writer.writerow(cells)
-            else:  # without quotes, as tables with tabs are read
-                file.write("\t".join(re.sub(r"[\t\r\n]", " ", str(c)) for c in cells) + "\n")
-            file.flush()
+    names = [*table.names, *ADDED]
+    every = (_with_label(estimator, *row) for row in rows)
+    if suffix in (".jsonl", ".json"):
+        pairs = (zip(names, row, strict=True) for row in every)
+        records = ({n: value for n, value in of if value is not None} for of in pairs)
+        yield from json_pieces((json.dumps(each, ensure_ascii=False) for each in records), out)
+        return
+    separator = "," if table.separator in (None, "\t") else table.separator
+    for row in chain([names], every):
+        cells = [*map(_plain, row[:-2]), *map(_joined, row[-2:])]
+        if suffix == ".csv":
+            line = StringIO()
+            csv.writer(line, delimiter=separator, lineterminator="\n").writerow(cells)
+            yield line.getvalue()
+        else:  # without quotes, as tables with tabs are read
+            yield "\t".join(re.sub(r"[\t\r\n]", " ", str(cell)) for cell in cells) + "\n"
 
 
-def _predicted_rows(estimator: Any, table: Any) -> Iterator[list[Any]]:
-    """The cells of each row with its label, or labels, and their probabilities."""
-    predicted = estimator.iter_predict(iter(table.texts), "predict_proba")
-    for cells, text, found in zip(table.rows, table.texts, predicted, strict=True):
-        record = estimator.task.record(estimator, "jsonl", text, "", found)
-        label, each = record["label"], record["probabilities"]
-        several = isinstance(label, list)
-        probability = [each[str(name)] for name in label] if several else each[str(label)]
-        yield [*cells, label, probability]
+def _with_label(estimator: Any, text: Any, cells: list[Any], found: Any) -> list[Any]:
+    """The cells of a row with its label, or labels, and their probabilities."""
+    record = estimator.task.record(estimator, "jsonl", text, cells, found)
+    label, each = record["label"], record["probabilities"]
+    several = isinstance(label, list)
+    probability = [each[str(name)] for name in label] if several else each[str(label)]
+    return [*cells, label, probability]
 
 
 def _joined(value: Any) -> Any:

@@ -11,7 +11,6 @@ from typer import Argument, Option
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
-from skdice.cli._rows import rows_of
 from skdice.cli._tables import write_table
 
 
@@ -43,7 +42,7 @@ def next(
     estimator = _common.load(model, device)
     if not estimator.task.has_classes:
         raise typer.BadParameter(f"a model for {estimator.task} gives no probabilities of labels")
-    rows = [row for row, _ in rows_of(estimator, pool, columns)]
+    rows = columns.unlabelled(pool, estimator).X
     found, names = find_next(estimator, rows, n, strategy)
     write_table(out, found, names)
     OUT.print(f"wrote {len(found)} of {len(rows)} rows to {out}", soft_wrap=True)

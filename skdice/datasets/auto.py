@@ -13,11 +13,10 @@ from skdice._names import TASK_NAMES
 from skdice.datasets.annotations import annotated, is_saved, read_annotations
 from skdice.datasets.files import suffix_of
 from skdice.datasets.find import find
-from skdice.datasets.options import OF_LABELS, check_options
-from skdice.datasets.source import Source, warn_of_skipped
+from skdice.datasets.source import OF_LABELS, Source, check_options, warn_of_skipped
 from skdice.datasets.squad import mrc_ner, read_mrc_ner, read_squad, squad
 from skdice.datasets.tables import labelled_texts, read_table
-from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
+from skdice.datasets.tagged import has_even_lines, is_tagged, read_tagged
 
 OF_CELLS = ("separator", "quoting", "header")  # options of how a table is written
 # The kinds of data sets; each is the name of a task of `skdice.tasks`.
@@ -207,4 +206,4 @@ def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -
         return "classification"
     if found.holds or source.is_json:
         return _TASKS.get(found.holds, "classification")
-    return "tagging" if holds_tags(source) else "classification"
+    return "tagging" if is_tagged(source) else "classification"

@@ -47,13 +47,14 @@ def find(source: Source, wanted: str = "") -> Found:
             return Found(None, "")
     empty: str | None = None
     for place, value in islice(source.values, 1000):
-        if not any(form.holds(value) for name, form in formats().items() if name != "jsonl"):
+        held = {name: form.holds(value) for name, form in formats().items()}
+        if not any(what for name, what in held.items() if name != "jsonl"):
             _refuse_foreign(source, place, value)
-        fitting = _fitting(value)
+        fitting = _fitting(value, held)
         if kinds := [found for found in fitting if found.holds == wanted]:
             fitting = kinds
         elif not fitting and empty is None:
-            empty = next((n for n, form in formats().items() if "empty" in form.holds(value)), None)
+            empty = next((name for name, what in held.items() if "empty" in what), None)
         if len(fitting) > 1:
             raise source.fault(place, _of_two(fitting))
         if fitting:
@@ -61,8 +62,8 @@ def find(source: Source, wanted: str = "") -> Found:
     return Found(empty, "entities" if empty else "")
 
 
-def _fitting(value: Any) -> list[Found]:
-    """The formats of a record, and what it holds in each."""
+def _fitting(value: Any, held: dict[str, tuple[str, ...]]) -> list[Found]:
+    """The formats of a record, and what it holds in each; `held` are those of tools."""
     if isinstance(value, dict):
         if {"query", "entity_label"} <= set(value):
             return [Found(None, "queries")]
@@ -70,12 +71,7 @@ def _fitting(value: Any) -> list[Found]:
             return [Found(None, "questions")]
         if (fields := token_fields(value)) and fields[1] is not None:
             return [Found("jsonl", "tags")]
-    found = [
-        Found(name, what)
-        for name, form in formats().items()
-        for what in form.holds(value)
-        if what != "empty"
-    ]
+    found = [Found(name, what) for name in held for what in held[name] if what != "empty"]
     of_tool = any(each.holds == "labels" for each in found)
     return found + [Found(None, "labels")] * (not of_tool and _has_label(value))
 
@@ -123,7 +119,7 @@ def _refuse_foreign(source: Source, place: str, value: Any) -> None:
     inner = [value]
     for name in ("qas", "entities"):
         some = value.get(name)
-        inner += some[:1] if isinstance(some, list) and isinstance(some[:1], list) else []
+        inner += some[:1] if isinstance(some, list) else []
     known = [n for n in _FOREIGN if any(isinstance(each, dict) and n in each for each in inner)]
     for name in known:
         if name == "header" and not isinstance(value.get("header"), dict):

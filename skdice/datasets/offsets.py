@@ -14,6 +14,7 @@ from skdice.datasets.files import fault
 from skdice.datasets.record import Record, Span
 from skdice.exceptions import MisalignedWarning, OffsetsWarning
 from skdice.text.entity import SURROGATE, fault_of_label
+from skdice.text.inputs import nearest_place
 
 UNITS = ("codepoints", "utf16", "bytes")
 _NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}
@@ -154,10 +155,7 @@ def _nearest(span: Span, text: str) -> tuple[int, int] | None:
     start, held = span.parts[0][0], span.text
     if not isinstance(held, str) or not held or not isinstance(start, (int, float)):
         return None
-    start = min(max(int(start), 0), len(text))
-    before, behind = text.rfind(held, 0, start + len(held)), text.find(held, start)
-    places = [place for place in (before, behind) if place >= 0]
-    at = min(places, key=lambda place: abs(place - start), default=None)
+    at = nearest_place(text, held, int(start))
     return None if at is None else (at, at + len(held))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -42,6 +43,11 @@ TEXT_NAMES = (
     *("tweet", "comment", "comment_text", "body", "utterance"),
 )
 ID_NAMES = ("id", "idx", "index", "guid", "uid", "")  # pandas gives its index no name
+
+# Options that only files of one kind have, and the task that reads such files.
+OF_LABELS = {"label_column", "label_columns", "label_separator"}
+_OF_TABLES = OF_LABELS | {"text_columns", "header", "quoting"}
+_OF_TAGS = {"token_column", "tag_column", "scheme", "comment"}
 
 
 @dataclass
@@ -260,3 +266,17 @@ def warn_of_skipped(source: Source, n_read: int) -> None:
     if told:
         read = counted(n_read, "text")
         warn(f"{str(source.path)!r}: {', '.join(told)}; {read} read", SkippedRowsWarning)
+
+
+def check_options(
+    reader: Callable[..., Any], options: dict[str, Any], more: Sequence[str] = ()
+) -> None:
+    """Refuse an option that the reader of a file does not have."""
+    for name in sorted(set(options) - set(inspect.signature(reader).parameters) - set(more)):
+        problem = f"{name}={options[name]!r} is no option of {reader.__name__}, which reads this"
+        remedy = "leave it out"
+        if name in _OF_TABLES:
+            remedy += ", or read the file as texts with labels by task='classification'"
+        elif name in _OF_TAGS:
+            remedy += ", or read the file as tagged sentences by task='tagging'"
+        raise TypeError(f"{problem} file: {remedy}")

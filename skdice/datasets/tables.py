@@ -225,16 +225,16 @@ def read_texts(
     ['Free, now', 'Lunch?']
     """
     source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    return to_predict(source, n_texts, text_columns, label_column, label_columns).texts
+    return to_predict(source, n_texts, text_columns, label_column, label_columns).X
 
 
-class ToPredict(NamedTuple):
-    """A table to predict: its rows as they are, and their texts."""
+class Unlabelled(NamedTuple):
+    """Rows to predict: their inputs, and what else is known of each."""
 
-    names: list[str] | None
-    rows: list[list[Any]]
-    texts: list[Any]
-    separator: str | None  # None of JSON
+    X: list[Any]
+    meta: list[Any]  # ids, metadata, or the cells of a table
+    names: list[str] | None = None  # of the columns of a table
+    separator: str | None = None  # None of JSON
 
 
 def to_predict(
@@ -243,7 +243,7 @@ def to_predict(
     text_columns: Any = None,
     label_column: Any = None,
     label_columns: Any = None,
-) -> ToPredict:
+) -> Unlabelled:
     """The table that `read_texts` reads the texts of."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
@@ -262,7 +262,10 @@ def to_predict(
     cells = [cells for _, cells in table.rows]
     named = source.separator or separator_of(source.path, source.head)
     separator = None if source.is_json else named
-    return ToPredict(table.names, cells, table.texts(texts), separator)
+    names = table.names
+    if names is None and suffix_of(source.path) in (".csv", ".tsv") and len(cells[0]) > 1:
+        names = [*map(str, range(len(cells[0])))]
+    return Unlabelled(table.texts(texts), cells, names, separator)
 
 
 def _wanted(text_columns: Any) -> list[Any]:

@@ -15,8 +15,7 @@ from skdice.datasets.conll import (
     read_conllu,
 )
 from skdice.datasets.files import first_line, suffix_of
-from skdice.datasets.options import check_options
-from skdice.datasets.source import Source
+from skdice.datasets.source import Source, check_options
 from skdice.datasets.token_tables import token_columns, token_table
 from skdice.datasets.tokens import (
     TAG_FIELDS,
@@ -30,7 +29,7 @@ from skdice.metrics.schemes import to_tags
 Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
 
 
-def holds_tags(source: Source) -> bool:
+def is_tagged(source: Source) -> bool:
     """Return True if a file that is not JSON holds tokens with their tags."""
     lines = source.head
     begins = first_line(lines).startswith(("#begin document", DOCUMENT))

@@ -10,6 +10,7 @@ from typing import Any
 
 from skdice.metrics.schemes import to_tags
 from skdice.text.entity import Entity
+from skdice.text.spans import flat_spans
 
 # Runs without white space and punctuation, or one sign of it; joiners stay in their emoji.
 _WORD = re.compile(
@@ -30,14 +31,8 @@ def words_of(text: str, entities: Iterable[Entity]) -> list[tuple[int, int]]:
 
 def longest(entities: list[Entity]) -> list[Entity]:
     """Entities that do not overlap: of those that do, the longest."""
-    kept: list[Entity] = []  # in order
-    for entity in sorted(entities, key=lambda e: (e.start - e.end, e.start)):
-        i = bisect_right(kept, entity.start, key=lambda other: other.start)
-        if (i == 0 or kept[i - 1].end <= entity.start) and (
-            i == len(kept) or entity.end <= kept[i].start
-        ):
-            kept.insert(i, entity)
-    return kept
+    ordered = sorted(entities, key=lambda e: (e.start - e.end, e.start))
+    return flat_spans(ordered, lambda e: (e.start, e.end))
 
 
 def tags_of(text: str, entities: list[Entity]) -> tuple[list[tuple[int, int]], list[str]]:

@@ -15,6 +15,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice._checks import naming
+from skdice._fitting import draft_of
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
@@ -68,6 +69,8 @@ class FitPlan:
     new_odds: Sequence[float] = ()
     # The validation set (Examples), scored after each epoch.
     validation: Any = None
+    # The texts that the encoder cannot read whole.
+    cuts: Cuts = field(default_factory=Cuts)
     # The estimator's attributes once the plan runs, including the untrained module.
     fitted: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -117,7 +120,7 @@ def plan_fit(
     FitPlan
         Nothing is trained yet.
     """
-    model, task = model._draft(), model.task
+    model, task = draft_of(model), model.task
     rows = _read(model, X, y, sample_weight, X_val, y_val, mode, classes, epochs)
     data, held = rows.data, rows.held
     if mode == "fresh":
@@ -128,8 +131,6 @@ def plan_fit(
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
     if held is not None:
         task.count_cuts(model, held.inputs, cuts)
-    if cuts.n_cut:
-        model._tell(cuts)
     drawn = None if rows.draws is None else [dataset.places_of(draw) for draw in rows.draws]
     return FitPlan(
         dataset=dataset,
@@ -141,6 +142,7 @@ def plan_fit(
         n_positives=task.n_positives(data),
         new_odds=_odds_of_new(model) if mode != "fresh" else (),
         validation=held,
+        cuts=cuts,
         fitted=model.__dict__,
     )
 
@@ -156,9 +158,8 @@ def _read(
     classes: Any = None,
     epochs: int | None = None,
 ) -> _Rows:
-    """Check parameters and data, learn the labels, and choose the rows to train on."""
+    """Check the data, learn the labels, and choose the rows to train on."""
     task = model.task
-    model._check_params(mode)
     check_validation(X_val, y_val)
     # All else is said by the net.
     if hasattr(model, "backbone") and model.verbose and len(X) >= MANY and ranks.rank() == 0:
@@ -170,7 +171,7 @@ def _read(
     if X_val is not None:
         with naming({"X": "X_val", "y": "y_val"}):
             # Another copy, as `model` must learn from the training data only.
-            held = task.examples(model._draft(), X_val, y_val)
+            held = task.examples(draft_of(model), X_val, y_val)
     data, lost = _without_weightless(task, data)
     try:
         data, held = task.learn(model, data, held, mode, classes)
@@ -207,7 +208,7 @@ def encode(
 
 def without_weights(model: Any) -> Any:
     """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
-    blank = model._draft()
+    blank = draft_of(model)
     blank.tokenizer_ = backbones.load_tokenizer(model.backbone)
     encoder = backbones.encoder_without_weights(model.backbone)
     blank.module_ = SimpleNamespace(encoder=encoder, adapted=model.adapter is not None)

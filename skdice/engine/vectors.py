@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from skdice._fitting import draft_of
 from skdice.engine import devices
 from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype, resolve_device, to_device
@@ -98,7 +99,7 @@ def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -
 
 def unfitted_copy(model: Any) -> Any:
     """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
-    blank = model._draft()
+    blank = draft_of(model)
     blank.task.build(blank, seed=0, n_outputs=2)
     return blank
 

@@ -171,6 +171,7 @@ class NetEstimator(BaseEstimator):
         """Plan a fit and run it."""
         warm = hasattr(self, "net_") and np.array_equal(getattr(self, "warm_start", False), True)
         mode: Mode = "warm" if warm else "fresh"
+        self._check_params(mode)
         return self._run(plan_fit(self, X, y, sample_weight, X_val, y_val, mode=mode))
 
     def _run(self, plan: FitPlan) -> Self:

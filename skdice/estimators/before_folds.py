@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from skdice._checks import is_missing
 from skdice.metrics import positive_class
-from skdice.metrics.labels import is_missing, read_labels
+from skdice.metrics.labels import read_labels
 from skdice.text.inputs import as_rows, as_texts
 
 

@@ -14,7 +14,7 @@ from skdice._fitting import of_one_fit
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
-from skdice.metrics import spans_f1_score
+from skdice.metrics import span_f1_score
 from skdice.tasks.mrc_ner import MRC
 from skdice.text.inputs import object_array
 
@@ -244,6 +244,6 @@ class DiceMRCTagger(TransformerEstimator):
         for threshold in _THRESHOLDS:
             above = [[scored for scored in row if scored[2] > threshold] for row in candidates]
             rows = self.task.spans(self, sentences, above)
-            scores.append(spans_f1_score(spans, [[span[:3] for span in row] for row in rows]))
+            scores.append(span_f1_score(spans, [[span[:3] for span in row] for row in rows]))
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
         return self

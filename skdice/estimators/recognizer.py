@@ -13,7 +13,7 @@ from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import split_tag
 from skdice.tasks.entities import Entities
-from skdice.text.inputs import read_texts
+from skdice.text.inputs import as_single_texts
 from skdice.text.words import split_texts
 
 
@@ -194,6 +194,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         word in Chinese and Japanese; a rare character may then count as several words.
         """
         self._check_fitted()
-        texts = read_texts(X, may_be_empty=True)
+        texts = as_single_texts(X, may_be_empty=True)
         rows = split_texts(self.tokenizer_, texts)
         return [list(zip(w.starts.tolist(), w.ends.tolist(), strict=True)) for w in rows]

@@ -160,6 +160,7 @@ class TransformerEstimator(Scored, NetEstimator):
         optimiser's averages are not: the next call starts with new ones.
         """
         mode: Mode = "partial" if hasattr(self, "net_") else "fresh"
+        self._check_params(mode)
         return self._run(plan_fit(self, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
 
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
@@ -189,6 +190,8 @@ class TransformerEstimator(Scored, NetEstimator):
     def _resolve_schedule(self, plan: FitPlan) -> None:
         super()._resolve_schedule(plan)
         start_head(self, plan)
+        if plan.cuts.n_cut:
+            self._tell(plan.cuts)
         if plan.epochs is None:  # not one of many calls
             warn_of_few_rows(plan)
 
@@ -221,12 +224,12 @@ class TransformerEstimator(Scored, NetEstimator):
         return [row for block in blocks for row in self.task.decide(self, *block)]
 
     def _tell(self, cuts: Cuts) -> None:
-        """Warn of texts that were cut; in a stream, whose ``_told`` is False at first, once."""
-        told: bool | None = vars(self).get("_told")
+        """Warn of texts that were cut; in a stream, whose ``_told`` is an empty list, once."""
+        told: list[Cuts] | None = vars(self).get("_told")  # that of all copies: see `of_one_fit`
         if cuts.n_cut and not told:
             cuts.tell(self.max_length_, getattr(self, "long_texts", "windows"))
             if told is not None:
-                self._told = True
+                told.append(cuts)
 
     @checked
     def iter_predict(
@@ -271,7 +274,7 @@ class TransformerEstimator(Scored, NetEstimator):
         """
         self._check_fitted()
         reader = self._draft()
-        reader._told = False
+        reader._told = []
         return iter_blocks(reader, X, method, block_size)
 
     # ---- adapters

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 # These are loaded at once: a function has the name of its module, and no other loads torch.
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
+from skdice.inspection.hits import span_hits
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
-from skdice.inspection.reliability import SpanReliabilityDisplay
 from skdice.inspection.spans import SpanConfusionDisplay, show_entities, show_tags, span_errors
-from skdice.inspection.threshold import ThresholdDisplay
 from skdice.inspection.training import TrainingHistoryDisplay
 from skdice.text.posterior import span_probabilities
 
 if TYPE_CHECKING:
-    from skdice.inspection.alignment import alignment_report
-    from skdice.inspection.bias import BiasDisplay
     from skdice.inspection.comparison import ComparisonDisplay
     from skdice.inspection.decision import DecisionDisplay
     from skdice.inspection.gradients import LossGradientDisplay
+    from skdice.inspection.misfits import alignment_report
     from skdice.inspection.next_rows import next_to_label
     from skdice.inspection.report import html_report
     from skdice.inspection.suspects import suspect_labels
@@ -27,12 +25,11 @@ if TYPE_CHECKING:
 
 # What needs a model is loaded, and torch with it, on first use.
 _MODULES = {
-    "BiasDisplay": "bias",
     "ComparisonDisplay": "comparison",
     "DecisionDisplay": "decision",
     "LossGradientDisplay": "gradients",
     "TverskySweepDisplay": "sweep",
-    "alignment_report": "alignment",
+    "alignment_report": "misfits",
     "html_report": "report",
     "next_to_label": "next_rows",
     "suspect_labels": "suspects",
@@ -46,7 +43,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "BiasDisplay",
     "ClassFrequencyDisplay",
     "ComparisonDisplay",
     "DecisionDisplay",
@@ -54,8 +50,6 @@ __all__ = [
     "ImbalanceDisplay",
     "LossGradientDisplay",
     "SpanConfusionDisplay",
-    "SpanReliabilityDisplay",
-    "ThresholdDisplay",
     "TrainingHistoryDisplay",
     "TverskySweepDisplay",
     "alignment_report",
@@ -66,6 +60,7 @@ __all__ = [
     "show_entities",
     "show_tags",
     "span_errors",
+    "span_hits",
     "span_probabilities",
     "suspect_labels",
 ]

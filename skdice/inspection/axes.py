@@ -1,4 +1,4 @@
-"""Axes to draw on, and the curves that two displays share."""
+"""Axes to draw on, and texts on them."""
 
 from __future__ import annotations
 
@@ -40,16 +40,3 @@ def given_axes(name: str, axes: Any, n_axes: int) -> list[Any]:
 def label_of(text: Any) -> str:
     """A text for a chart, in which matplotlib finds no formula and no control character."""
     return printable(str(text)).replace("$", r"\$")
-
-
-def draw_scores(display: Any, ax: Any, x: np.ndarray, usual: float, **looks: Any) -> Any:
-    """Axes with a display's scores against a setting `x`, its best and usual value marked."""
-    ax, top = axes_or_new(ax, 5.5, 3.6), display.f1.max()
-    for name, style in (("precision", "--"), ("recall", ":"), ("f1", "-")):
-        ax.plot(x, getattr(display, name), style, label="F1" if name == "f1" else name)
-    ax.axvline(usual, color="#999999", linewidth=1)
-    ax.plot(display.best, top, "o", color="black", fillstyle="none", markersize=9)
-    ax.set(ylim=(0, 1.03), title=f"Best F1 {top:.2f} at {display.best:.2f}", **looks)
-    ax.grid(alpha=0.25)
-    ax.legend(fontsize=8)
-    return ax

@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
+from skdice._checks import as_numbers, check_choice, check_has, checked, naming, plain_values, shown
+from skdice._tables import frame_of
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
-from skdice.inspection.suspects import Record, innermost, layers, table_of, texts_of, with_texts
-from skdice.metrics.labels import plain_values
+from skdice.inspection.suspects import Record, innermost, layers, texts_of, with_texts
 from skdice.text.inputs import as_rows, as_sentences, row_keys
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
@@ -80,7 +80,7 @@ def next_to_label(
     >>> next_to_label(model, [[0.05], [1.0], [1.0]], n=1, strategy="positives").row.tolist()
     [1]
     """
-    return table_of(*find_next(estimator, pool, n, strategy, vectors))
+    return frame_of(*find_next(estimator, pool, n, strategy, vectors))
 
 
 def find_next(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
 
@@ -11,36 +10,28 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice._checks import as_row_list, check_has, check_lengths, checked, counted, shown
+from skdice._checks import as_row_list, check_has, check_lengths, checked, counted, position, shown
 from skdice._tables import escaped, html_table
-from skdice.estimators.scores import outputs_of
-from skdice.estimators.tuned.classifier import BiasTunedClassifier
-from skdice.estimators.tuned.tagger import BiasTunedTagger
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
-    ClassFrequencyDisplay,
     items_of,
     items_of_several,
     precision_recall_f1,
     row_counts,
     summed,
 )
-from skdice.inspection.decision import DecisionDisplay
 from skdice.inspection.page import as_page, cut, picture
 from skdice.inspection.spans import (
+    MarkedRows,
     SpanConfusionDisplay,
-    _paired,
-    _Tagged,
+    error_pairs,
     outer,
 )
-from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
-from skdice.metrics.span import report_of_spans
 from skdice.text.answers import read_answers
 from skdice.text.inputs import as_texts
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
-MOST_CURVES = 10  # of labels in one picture
 
 Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
 
@@ -69,12 +60,13 @@ def html_report(
     y: Any,
     *,
     y_pred: Any = None,
+    labels: Sequence[Any] | None = None,
     title: str | None = None,
     n_examples: int = 20,
     n_bootstraps: int = 1000,
     random_state: int = 0,
 ) -> str:
-    """Scores with bootstrap intervals, pictures and the hardest examples, as HTML.
+    """Scores with bootstrap intervals, the confusion matrix and the hardest examples, as HTML.
 
     The page needs no other file and no network. All text of the data is escaped.
 
@@ -86,6 +78,9 @@ def html_report(
     X, y : as in its `score`
     y_pred : as `y` or None, default=None
         Its predictions for X. None predicts them here. For `DiceMRCTagger` these may be spans.
+    labels : list of labels or None, default=None
+        Labels of a classifier whose precision is drawn against recall. None is the positive class
+        of two, and otherwise none.
     title : str or None, default=None
         None is the estimator's name.
     n_examples : int, default=20
@@ -107,8 +102,8 @@ def html_report(
     TypeError, NotFittedError
         If `estimator` holds no fitted estimator of skdice, or a path follows y.
     ValueError
-        If X, y and y_pred do not match, or `n_examples`, `n_bootstraps` or `random_state` is
-        negative.
+        If X, y and y_pred do not match, `labels` holds none of a classifier's, or `n_examples`,
+        `n_bootstraps` or `random_state` is negative.
     ImportError
         If matplotlib is missing.
 
@@ -129,17 +124,17 @@ def html_report(
     for name, value in counts.items():
         if value < 0:
             raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
+    if labels is not None:
+        labels = as_row_list("labels", labels)
     *around, model = _parts_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
-    page = {"answers": _answers, "labels": _classes, "spans": _spans}[model.task.judged]
+    page: Any = {"answers": _answers, "spans": _spans}.get(model.task.judged)
+    if page is None:
+        page = partial(_classes, labels=labels)
+    elif labels is not None:
+        raise ValueError(f"labels={shown(labels)} is for classifiers: leave it out")
     body = page(estimator, model, X, y, y_pred, int(n_examples), resampled)
-    if isinstance(estimator, (BiasTunedClassifier, BiasTunedTagger)) and y_pred is None:
-        with suppress(ValueError):  # y may hold labels that fit did not see
-            draw = partial(DecisionDisplay.from_estimator, estimator, X, y)
-            drawn = picture(lambda ax: draw(axes=ax), (5.5, 3.6))
-            body += f"<h2>Decision</h2>{drawn}"
-    body += _training(model)
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     of_loss = f", loss {model.loss}" if hasattr(model, "loss") else ""
@@ -158,29 +153,6 @@ def _tuned_for(model: Any) -> str:
     threshold = getattr(model, "threshold_", None)
     above = "" if threshold is None else f" (positive above a probability of {threshold:.2f})"
     return f"; decision tuned for {model.tuned_for_['objective']}{above}"
-
-
-def _training(model: Any) -> str:
-    """The settings of a model's fit, and its training data by class, as far as they are known."""
-    names = {"backbone": "backbone", "loss": "loss", "lr_": "peak learning rate"}
-    names |= {"batch_size": "batch size", "max_length": "max_length", "frozen": "frozen"}
-    lines = [
-        [shown_as, f"{value:g}" if isinstance(value, float) else str(value)]
-        for name, shown_as in names.items()
-        if (value := getattr(model, name, None)) is not None
-    ]
-    if hasattr(model, "max_epochs_"):
-        # A model that was trained further has made more than its last fit was to make.
-        planned = f" of {model.max_epochs_}" if model.n_iter_ <= model.max_epochs_ else ""
-        lines.append(["epochs", f"{model.n_iter_}{planned}"])
-    if hasattr(model, "class_counts_"):
-        lines.append([f"{model.task.unit} in training", f"{model.n_samples_seen_:,.0f}"])
-        pairs = sorted(
-            zip(model.class_counts_, outputs_of(model).tolist(), strict=True), key=lambda p: -p[0]
-        )
-        lines += [[f"of {label}", f"{count:,.0f}"] for count, label in pairs[:MAX_CLASSES]]
-    table = html_table(["setting", "value"], lines)
-    return f'<h2>Training</h2><div class="wide">{table}</div>' if lines else ""
 
 
 def _parts_of(estimator: Any) -> list[Any]:
@@ -215,46 +187,52 @@ def _spans(
     found = _predicted(estimator, X, y_pred, len(true))
     true, found = model.task.paired_spans(model, inputs, true, found)
     classes, counts = row_counts(true, found)
-    wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
+    wrong = np.array([len(error_pairs(t, p)) for t, p in zip(true, found, strict=True)])
     hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
     examples = []
     for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
         rows = [(sentences[i], outer(row)) for row in (true[i], spans)]
-        right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
+        right, ours = MarkedRows(rows, classes)._repr_html_().split("\n")
         examples.append(
             f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
             f'<p class="note">predicted:</p>{ours}'
         )
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
-    if model.scheme_ not in ("plain", None):  # entities of queries may be nested
-        table += f"<h2>Partly right spans</h2>{_credit(true, found)}"
-    pictures = _pictures(SpanConfusionDisplay._of_spans(true, found).plot, classes, counts)
+    pictures = _confusion(SpanConfusionDisplay._of_spans(true, found).plot, classes)
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
 
 
 def _classes(
-    estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
+    estimator: Any,
+    model: Any,
+    X: Any,
+    y: Any,
+    y_pred: Any,
+    n_examples: int,
+    resampled: Resampled,
+    labels: Sequence[Any] | None,
 ) -> str:
     """The page of a classifier, by texts."""
     from sklearn.metrics import ConfusionMatrixDisplay
 
     texts = as_texts(X)
     if getattr(model, "multilabel_", False):
-        return _several(estimator, model, texts, y, y_pred, n_examples, resampled)
-    labels = as_labels(y, len(texts))
-    if labels.ndim != 1:
-        raise ValueError(f"y has shape {labels.shape}: give one label for each row of X")
-    pairs = paired_labels(labels, _predicted(estimator, X, y_pred, len(texts)))
+        return _several(estimator, model, texts, y, y_pred, n_examples, resampled, labels or [])
+    true_labels = as_labels(y, len(texts))
+    if true_labels.ndim != 1:
+        raise ValueError(f"y has shape {true_labels.shape}: give one label for each row of X")
+    pairs = paired_labels(true_labels, _predicted(estimator, X, y_pred, len(texts)))
     true, found = (list(map(str, part)) for part in pairs)
     wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
-    sure, curves = np.zeros(len(wrong)), []
     known = [str(label) for label in np.asarray(estimator.classes_).tolist()]
-    if len(known) == 2:
-        at = int(getattr(model, "positive_", 1))
+    if labels is None:
+        labels = [known[int(getattr(model, "positive_", 1))]] if len(known) == 2 else []
+    sure, curves, proba = np.zeros(len(wrong)), [], np.zeros((0, len(known)))
+    if labels:
         proba = np.asarray(estimator.predict_proba(texts))
-        positive = {known[at]: (np.array(true) == known[at], proba[:, at])}
-        curves, proba = _curves(positive), proba[wrong]
+        curves = _curves(labels, known, lambda name: np.array(true) == name, proba)
+        proba = proba[wrong]
     elif wrong:
         proba = np.asarray(estimator.predict_proba([texts[i] for i in wrong]))
     if wrong:
@@ -275,7 +253,7 @@ def _classes(
     names = [list(map(label_of, part)) for part in (true, found)]
     confusion = partial(ConfusionMatrixDisplay.from_predictions, *names, **look)
     table = _class_table(classes, counts, resampled, ("accuracy", "macro average"))
-    pictures = [*_pictures(confusion, classes, counts), *curves]
+    pictures = [*_confusion(confusion, classes), *curves]
     return _page(table, pictures, examples, "Mistakes with the highest probability")
 
 
@@ -287,6 +265,7 @@ def _several(
     y_pred: Any,
     n_examples: int,
     resampled: Resampled,
+    asked: Sequence[Any],
 ) -> str:
     """The page of a classifier that gives a text several labels."""
     check_lengths(X=texts, y=known_labels(y, model.classes_, True))
@@ -300,9 +279,6 @@ def _several(
     names = [str(label) for label in model.classes_.tolist()]
     for at, i in enumerate(wrong):
         worst[at] = max(abs((n in true[i]) - proba[i, names.index(n)]) for n in true[i] ^ pred[i])
-    of_label = {
-        name: (np.array([name in row for row in true]), proba[:, j]) for j, name in enumerate(names)
-    }
     examples = []
     for at in np.argsort(-worst, kind="stable")[:n_examples]:
         i = wrong[at]
@@ -313,8 +289,8 @@ def _several(
         )
     classes, counts = row_counts(*items)
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
-    frequency = picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
-    return _page(table, [frequency, *_curves(of_label)], examples, "Mistakes that are furthest off")
+    curves = _curves(asked, names, lambda name: np.array([name in row for row in true]), proba)
+    return _page(table, curves, examples, "Mistakes that are furthest off")
 
 
 def _answers(
@@ -354,16 +330,6 @@ def _answers(
             )
     header = ["questions", "exact match", "exact match, 95 %", "F1", "F1, 95 %", "number"]
     return _page(html_table(header, lines), [], examples, "Questions with the lowest F1")
-
-
-def _credit(true: list[list[Any]], found: list[list[Any]]) -> str:
-    """Scores of all spans, by what counts as found."""
-    columns = ("precision", "recall", "f1")
-    lines = []
-    for mode, what in MODES.items():
-        scores = report_of_spans(true, found, mode)["micro avg"]
-        lines.append([f"{mode}: {what}", *(f"{scores[name]:.3f}" for name in columns)])
-    return html_table(["what counts as found", "precision", "recall", "F1"], lines)
 
 
 def _scored(estimator: Any, sentences: list[list[str]]) -> list[dict[Any, Any]]:
@@ -435,28 +401,26 @@ def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.n
     return sums
 
 
-def _pictures(confusion: Any, classes: list[str], counts: Any) -> list[str]:
-    """A confusion matrix, unless there are too many classes to read it, and the frequencies."""
-    frequency = picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
-    if len(classes) > MAX_CLASSES:
-        return [frequency]
+def _confusion(draw: Any, classes: list[str]) -> list[str]:
+    """A confusion matrix, unless there are too many classes to read it."""
     size = 2.2 + 0.55 * len(classes)
-    return [picture(confusion, (size + 1, size)), frequency]
+    return [picture(draw, (size + 1, size))] if len(classes) <= MAX_CLASSES else []
 
 
-def _curves(of_label: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[str]:
-    """Precision against recall of some labels."""
+def _curves(asked: Sequence[str], names: list[str], is_true: Any, proba: Any) -> list[str]:
+    """Precision against recall of some labels; `is_true` tells of a name which rows have it."""
     from sklearn.metrics import PrecisionRecallDisplay
 
-    parts = list(of_label.items())[:MOST_CURVES]
-    shown = [(name, *values) for name, values in parts if values[0].any()]
+    places = {name: position("labels", name, names, "labels") for name in map(str, asked)}
+    shown_ = [(name, is_true(name), proba[:, at]) for name, at in places.items()]
+    shown_ = [curve for curve in shown_ if curve[1].any()]
 
     def draw(ax: Any) -> None:
-        for name, is_true, proba in shown:
-            PrecisionRecallDisplay.from_predictions(is_true, proba, name=label_of(name), ax=ax)
+        for name, of_rows, values in shown_:
+            PrecisionRecallDisplay.from_predictions(of_rows, values, name=label_of(name), ax=ax)
         ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
         ax.set_title("Precision and recall at every threshold")
         ax.grid(alpha=0.25)
         ax.legend(fontsize=8, loc="lower left")
 
-    return [picture(draw, (5.5, 3.6))] if shown else []
+    return [picture(draw, (5.5, 3.6))] if shown_ else []

@@ -11,17 +11,18 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, printable
+from skdice._tables import frame_of
 from skdice.inspection.axes import axes_or_new, label_of
-from skdice.metrics.schemes import get_spans
+from skdice.metrics.schemes import Span, get_spans
 from skdice.metrics.span import read_tags
 from skdice.text.alignment import REGIONS, holds_texts
 from skdice.text.entity import read_entities
-from skdice.text.inputs import as_sentences, read_texts
+from skdice.text.inputs import as_sentences, as_single_texts
 from skdice.text.posterior import span_probabilities
+from skdice.text.spans import flat_spans
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")
-Span = tuple[str, int, int]
 
 
 def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span]], ...]:
@@ -109,7 +110,7 @@ def span_errors(
             )
     pairs = [
         sorted(
-            _paired(get_spans(there, scheme), get_spans(found, scheme)),
+            error_pairs(get_spans(there, scheme), get_spans(found, scheme)),
             key=lambda p: (p[1] or p[2] or ("", 0))[1],
         )
         for there, found in zip(true, pred, strict=True)
@@ -136,24 +137,15 @@ def span_errors(
                 record["text"] = " ".join(sentences[i][start:end])
                 record["sentence"] = " ".join(sentences[i])
             records.append(record)
-    return _table(records)
-
-
-def _table(records: list[dict[str, Any]]) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        return records
-    columns = ["row", "kind"] + [f"{a}_{b}" for a in ("true", "pred") for b in PARTS]
-    found = pd.DataFrame(records, columns=None if records else columns)
     # A terminal of 80 columns shows the first and the last: what is wrong, and not where.
-    order = {"row": -4, "kind": -3, "true_type": -2, "sentence": -1, "pred_type": 1, "text": 2}
-    found = found[sorted(found, key=lambda name: order.get(name, 0))]
-    whole = {name: "Int64" for name in found if name.endswith(("start", "end"))}
-    return found.astype(whole)
+    sentence, text = ([] if X is None else [name] for name in ("sentence", "text"))
+    places = ["true_start", "true_end", "pred_start", "pred_end"]
+    scored = [] if scores is None else ["confidence"]
+    columns = ["row", "kind", "true_type", *sentence, *places, *scored, "pred_type", *text]
+    return frame_of(records, columns)
 
 
-def _paired(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, Span | None]]:
+def error_pairs(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, Span | None]]:
     """Errors of one sentence: kind, true span, predicted span."""
     right = Counter(true) & Counter(pred)
     left, extra = list((Counter(true) - right).elements()), list((Counter(pred) - right).elements())
@@ -211,7 +203,7 @@ class SpanConfusionDisplay:
         """Draw what a fitted tagger or recognizer predicts for `X` against `y`."""
         check_has("estimator", estimator, "predict")
         if holds_texts(X):
-            texts = read_texts(X)
+            texts = as_single_texts(X)
             true, found = (spans_of_texts(texts, rows) for rows in (y, estimator.predict(texts)))
             return cls._of_spans(true, found).plot(ax=ax)
         return cls.from_predictions(y, estimator.predict(X), ax=ax)
@@ -247,7 +239,7 @@ class SpanConfusionDisplay:
         for there, found in zip(true, pred, strict=True):
             for span in (Counter(there) & Counter(found)).elements():
                 counts[index[span[0]], index[span[0]]] += 1
-            for _, right, wrong in _paired(there, found):
+            for _, right, wrong in error_pairs(there, found):
                 at = [len(types) if span is None else index[span[0]] for span in (right, wrong)]
                 counts[at[0], at[1]] += 1
         return cls(counts, types)
@@ -270,7 +262,7 @@ class SpanConfusionDisplay:
         return self
 
 
-class _Tagged:
+class MarkedRows:
     """Sentences with their spans: HTML in a notebook, colours in a terminal, brackets elsewhere.
 
     A sentence is a list of tokens, or a text, whose spans are of characters. A span is (type,
@@ -371,7 +363,7 @@ def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
         rows, _, scheme = read_tags(tags, tags, scheme)
     if [len(row) for row in sentences] != [len(row) for row in rows]:
         raise ValueError("tags must hold one tag for each token of X, sentence by sentence")
-    return _Tagged([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])
+    return MarkedRows([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])
 
 
 @checked
@@ -399,10 +391,10 @@ def show_entities(X: Any, entities: Any) -> Any:
     """
     if isinstance(X, str):
         X, entities = [X], [entities]
-    texts = read_texts(X)
+    texts = as_single_texts(X)
     with naming({"y": "entities (those of one text if X is one)"}):
         spans = spans_of_texts(texts, entities)
-    return _Tagged(list(zip(texts, map(outer, spans), strict=True)))
+    return MarkedRows(list(zip(texts, map(outer, spans), strict=True)))
 
 
 def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:
@@ -413,8 +405,4 @@ def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:
 
 def outer(spans: list[Any]) -> list[Any]:
     """Spans that do not overlap: of nested ones, the outer."""
-    kept: list[Any] = []
-    for span in sorted(spans, key=lambda s: (s[1], -s[2])):
-        if not kept or span[1] >= kept[-1][2]:
-            kept.append(span)
-    return kept
+    return flat_spans(sorted(spans, key=lambda s: (s[1], -s[2])))

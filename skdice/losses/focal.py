@@ -27,7 +27,7 @@ def focal(
 
 def _sides(inputs: LossInputs, alpha: Any, background: int | None) -> tuple[Number, Number]:
     """Factors of the positive and of the negative side of each class."""
-    if not _is_number(alpha):
+    if not _is_scalar(alpha):
         return class_sides("alpha", alpha, inputs)
     if inputs.kind != "multiclass":
         return alpha, 1.0 - alpha
@@ -38,7 +38,7 @@ def _sides(inputs: LossInputs, alpha: Any, background: int | None) -> tuple[Numb
     return torch.where(classes == background, 1.0 - alpha, alpha), 1.0
 
 
-def _is_number(alpha: Any) -> bool:
+def _is_scalar(alpha: Any) -> bool:
     return isinstance(alpha, (int, float, np.number)) or (
         isinstance(alpha, Tensor) and alpha.ndim == 0
     )
@@ -94,7 +94,7 @@ class FocalLoss(Loss):
     def start_bias(self) -> Tensor:
         """The log-prior, weighted as the loss is (section 4.1 of Lin et al.)."""
         alpha: Any = self.alpha
-        if not _is_number(alpha):
+        if not _is_scalar(alpha):
             return prior_of(self, alpha)
         if self.is_multilabel:
             return prior_of(self, alpha, 1.0 - alpha)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from numbers import Complex, Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -13,43 +12,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from skdice._checks import check_lengths, check_unmasked, shown
+from skdice._checks import check_given, check_lengths, is_missing, is_ordered, plain_values, shown
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
 
 _WRITTEN = re.compile(r"\s*\[\s*([\'\"\[\d].*)?\]\s*", re.DOTALL)  # a list in a string
 
 
-def plain_values(X: Any, name: str = "X") -> Any:
-    """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
-    check_unmasked(name, X)
-    if hasattr(X, "to_pylist"):
-        return X.to_pylist()
-    if hasattr(X, "detach"):  # a tensor, whose rows would be tensors
-        return X.numpy(force=True)
-    return X.to_numpy() if hasattr(X, "to_numpy") else X
-
-
-def check_given(y: Any, wanted: str) -> None:
-    """Refuse a missing target, in scikit-learn's words."""
-    if y is None:
-        raise ValueError(
-            f"This estimator requires y to be passed, but the target y is None: pass {wanted}"
-        )
-
-
-def is_missing(value: Any) -> bool:
-    """Return True for None, NaN and pandas' NA; pandas is not imported for it."""
-    if value is None or isinstance(value, Real):
-        return value is None or bool(value != value)
-    return value is getattr(sys.modules.get("pandas"), "NA", None)
-
-
-def is_ordered(row: Any) -> bool:
-    """Return True if it is a list, tuple, array or the like, and not a string, a set or a dict."""
-    return hasattr(row, "__len__") and not isinstance(
-        row, (str, bytes, bytearray, memoryview, Mapping, Set)
-    )
+def first(labels: list[Any]) -> str:
+    """The first 20 labels in brackets, and how many more there are."""
+    more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""
+    return f"{labels[:20]}{more}"
 
 
 class Labels(NamedTuple):
@@ -114,8 +87,9 @@ class Labels(NamedTuple):
         names = self.classes.tolist()
         if unseen := sorted(set(names) - set(known), key=str):
             raise ValueError(
-                f"{name} names labels that fit did not see: {unseen[:20]} (classes_ = "
-                f"{known[:20]}): leave them out"
+                f"{name} names labels that fit did not see: {first(unseen)} (classes_ = "
+                f"{first(known)}): leave them out, or fit with a frame of 0 and 1 that has a "
+                "column for each"
             )
         lacking = [label for label in known if label not in names]
         if self.given == "columns" and lacking:
@@ -255,9 +229,10 @@ def known_labels(
     unseen = sorted(set(labels.classes.tolist()) - set(known), key=str)
     if unseen:
         raise ValueError(
-            f"{name} holds labels that fit did not see: {unseen[:20]} (classes_ = {known[:20]}): "
-            "give labels of the type that fit saw and leave other ones out, score the predictions "
-            "with sklearn.metrics, or give a search over folds a scorer, as in scoring='f1_macro'"
+            f"{name} holds labels that fit did not see: {first(unseen)} (classes_ = "
+            f"{first(known)}): give labels of the type that fit saw and leave other ones out, "
+            "score the predictions with sklearn.metrics, or give a search over folds a scorer, "
+            "as in scoring='f1_macro'"
         )
     return labels.values
 
@@ -267,7 +242,7 @@ def is_indicator(y: Any) -> bool:
     rows = plain_values(y, "y")
     if sparse.issparse(rows) or (isinstance(rows, np.ndarray) and rows.ndim > 1):
         return bool(rows.ndim == 2 and rows.shape[1] > 1)
-    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0:
+    if not is_ordered(rows):
         return False
     rows = list(rows)
     if rows and all(isinstance(row, Set) for row in rows):
@@ -324,7 +299,7 @@ def _table(y: Any, name: str) -> np.ndarray:
         y = y.toarray()
     if hasattr(y, "__array__"):
         y = np.asarray(y)
-    if not is_ordered(y) or getattr(y, "ndim", 1) == 0:
+    if not is_ordered(y):
         raise TypeError(f"{name} is {shown(y)}: give a list or array with a label for each row")
     if isinstance(y, np.ndarray) and y.dtype.kind in "biufU":
         if y.ndim > 1 and y.shape[1] == 1:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import check_choice, check_lengths, check_ordered, checked, printable
+from skdice._checks import (
+    check_choice,
+    check_lengths,
+    check_ordered,
+    checked,
+    is_ordered,
+    printable,
+)
 from skdice._tables import TextTable
 from skdice.metrics.credit import MODES, credit
 from skdice.metrics.schemes import (
@@ -34,7 +42,6 @@ __all__ = [
     "span_recall_score",
     "span_recall_scorer",
     "span_report",
-    "spans_f1_score",
     "token_f1_score",
     "token_f1_scorer",
 ]
@@ -146,8 +153,9 @@ def span_precision_recall_fscore_support(
 
     Parameters
     ----------
-    y_true, y_pred : lists of lists of str
-        Tags; each sentence as long in one as in the other. A true tag may be None.
+    y_true, y_pred : lists of lists of str, or of (type, start, end)
+        Tags; each sentence as long in one as in the other. A true tag may be None. Or spans, which
+        may be nested, with the end exclusive.
     average : {"micro", "macro", "weighted"} or None, default=None
         None gives arrays with one value for each type, types in sorted order.
     scheme : str, default="auto"
@@ -192,11 +200,9 @@ def span_precision_recall_fscore_support(
         raise TypeError(f"labels={labels!r} must hold strings, the types to count")
     if labels is not None:
         check_ordered(labels, "labels", "a list of types")
-    true, pred, scheme = read_tags(y_true, y_pred, scheme)
     background = None if labels is not None and "O" in labels else "O"
-    read = get_spans if mode == "lenient" else strict_spans
-    spans = [[read(row, scheme, background) for row in rows] for rows in (true, pred)]
-    return _scores(spans[0], spans[1], average, labels, zero_division)
+    true, pred = _as_spans(y_true, y_pred, scheme, mode == "strict", background)
+    return _scores(true, pred, average, labels, zero_division)
 
 
 def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: float) -> Any:
@@ -266,27 +272,6 @@ def span_f1_score(
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[2]
 
 
-def spans_f1_score(y_true: Any, y_pred: Any) -> float:
-    """Micro F1 over spans given as (type, start, end), which may be nested.
-
-    Parameters
-    ----------
-    y_true, y_pred : lists of lists of (type, start, end)
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the numbers of sentences differ, or a span is not (type, start, end).
-
-    Examples
-    --------
-    >>> from skdice.metrics import spans_f1_score
-    >>> spans_f1_score([[("ORG", 0, 4), ("LOC", 3, 4)]], [[("ORG", 0, 4)]])
-    0.6666666666666666
-    """
-    return spans_scores(y_true, y_pred)["f1"]
-
-
 def _is_span(span: Any) -> bool:
     if not isinstance(span, (tuple, list)) or len(span) != 3 or not isinstance(span[0], str):
         return False
@@ -310,12 +295,28 @@ def read_spans(y: Any, name: str) -> Spans:
     return rows
 
 
-def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
-    """Micro precision, recall and F1 over spans as in `spans_f1_score`."""
+def _as_spans(y_true: Any, y_pred: Any, scheme: str, strict: bool, background: Any) -> list[Spans]:
+    """True and predicted spans of sentences, from tags or from spans."""
+    if not _holds_spans(y_true, y_pred):
+        true, pred, scheme = read_tags(y_true, y_pred, scheme)
+        read = strict_spans if strict else get_spans
+        return [[read(row, scheme, background) for row in rows] for rows in (true, pred)]
     true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     check_lengths("sentences", y_true=true, y_pred=pred)
-    precision, recall, f1, _ = _scores(true, pred, "micro", None, 0.0)
-    return {"precision": precision, "recall": recall, "f1": f1}
+    return [true, pred]
+
+
+def _holds_spans(*given: Any) -> bool:
+    """Tell if the first item of any sentence is a tuple or a list, and not a tag."""
+    for y in given:
+        lists = (
+            row
+            for row in (y if is_ordered(y) else ())
+            if isinstance(row, (list, tuple, np.ndarray, Set))
+        )
+        for item in chain.from_iterable(lists):
+            return isinstance(item, (tuple, list))
+    return False
 
 
 @checked

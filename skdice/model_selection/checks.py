@@ -11,11 +11,11 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from skdice._checks import shown
+from skdice._checks import plain_values, shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
-from skdice.metrics.labels import as_labels, plain_values, read_labels
+from skdice.metrics.labels import as_labels, read_labels
 from skdice.text.inputs import check_groups, holds_tags
 
 

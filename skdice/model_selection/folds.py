@@ -13,11 +13,11 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 from torch.serialization import safe_globals
 
-from skdice._checks import check_has, checked, shown
+from skdice._checks import check_given, check_has, checked, plain_values, shown
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
 from skdice.estimators.before_folds import check_rows, with_pos_label
 from skdice.estimators.held_out import aligned, fitted_on, group_folds, probabilities_of
-from skdice.metrics.labels import as_labels, check_given, plain_values
+from skdice.metrics.labels import as_labels
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
 from skdice.text.entity import Entity
@@ -186,7 +186,7 @@ def _held_out(
     if hasattr(model, "predict_proba"):
         classes, table = probabilities_of(model, held)
     elif getattr(_task_of(model), "judged", "") == "answers":
-        table = np.array([row[0]["probability"] for row in model.predict_spans(held, n_best=20)])
+        table = np.array([row[0]["probability"] for row in model.predict_spans(held)])
     elif hasattr(model, "predict_spans"):
         table = model.predict_spans(held)
     parts = (np.asarray(model.predict(held)), table, classes)

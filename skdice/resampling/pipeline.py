@@ -10,9 +10,8 @@ from typing import Any, Self
 import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
 
-from skdice._checks import KINDS, as_row_list, shown
+from skdice._checks import KINDS, as_row_list, plain_values, shown
 from skdice._compat import get_sampler_tags, name_estimators
-from skdice.metrics.labels import plain_values
 
 
 class Pipeline(_Pipeline):

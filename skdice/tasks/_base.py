@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +11,8 @@ from torch import nn
 
 from skdice import backbones
 from skdice._warn import warn
+from skdice.datasets.source import Source
+from skdice.datasets.tables import Unlabelled
 from skdice.engine import adapters
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.encoded import EncodedDataset
@@ -30,8 +30,6 @@ from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
 from skdice.text.long_texts import Cuts
 
-# Inputs and their ids, which may be none.
-Named = tuple[list[Any], list[str]]
 # Blocks of rows: sources and outputs, as in `Task.decide`.
 Blocks = Iterable[tuple[list[Any], list[Any]]]
 
@@ -53,7 +51,8 @@ class Task(ABC):
     head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
     example: ClassVar[str]  # of X, as code
     keys: ClassVar[tuple[str, ...]]  # of a row of X in JSON lines
-    formats: ClassVar[tuple[str, ...]]  # in which predictions are written; "auto" is the first
+    # In which predictions are written, and the methods that predict them; "auto" is the first.
+    formats: ClassVar[dict[str, str]]
     tuned_by: ClassVar[str] = "BiasTunedClassifier"  # the estimator that tunes its decision
     judged_by: ClassVar[str] = "predict"  # the method whose rows `rate` takes
     judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
@@ -272,35 +271,23 @@ class Task(ABC):
         """
         return table
 
-    def formats_of(self, model: Any) -> tuple[str, ...]:
-        """Return the formats in which a model's predictions are written."""
+    def formats_of(self, model: Any) -> dict[str, str]:
+        """Return the formats in which a model's predictions are written, as in `formats`."""
         return self.formats
 
     @abstractmethod
-    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
-        """Return the inputs of a file with or without labels, and their ids.
+    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
+        """Return the inputs of a file with or without labels, each with its id or the like.
 
         `table` holds the options of `skdice.datasets.read_texts` for its columns.
         """
 
-    def row_of_line(self, line: str) -> Any:
-        """Return the input that stands on a line, if each line holds one."""
+    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
+        """Return the record of a row in JSON lines, from its input and what was predicted."""
         raise NotImplementedError
 
-    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
-        """Return the input that stands on the lines between two blank ones, if they hold one."""
-        raise NotImplementedError
-
-    def method_for(self, how: str) -> str:
-        """Return the method that predicts what a format needs."""
-        return "predict"
-
-    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
-        """Return the line of a row, from its input, its id and what `method_for` gave for it."""
-        return json.dumps(self.record(model, how, x, name, found), ensure_ascii=False)
-
-    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
-        """Return the record of a row in JSON lines."""
+    def line(self, x: Any, found: Any) -> str:
+        """Return the line, or lines, of a row in a format that is not JSON."""
         raise NotImplementedError
 
     def reported(self, model: Any, X: Any) -> Any:

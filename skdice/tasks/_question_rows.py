@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, ClassVar
 
-from skdice.datasets import read_squad
-from skdice.tasks._base import Named, Task
+from skdice.datasets.source import Source
+from skdice.datasets.squad import squad
+from skdice.datasets.tables import Unlabelled
+from skdice.tasks._base import Task
 from skdice.tasks._token_rows import table_of_scores
 from skdice.text.answers import as_questions
 
@@ -18,7 +19,7 @@ class QuestionRows(Task):
     rows = "questions with contexts"
     example = '[("Who sings?", "Every day Ann sings in Rome.")]'
     keys: ClassVar[tuple[str, ...]] = ("question", "context")
-    formats: ClassVar[tuple[str, ...]] = ("squad", "jsonl")
+    formats: ClassVar[dict[str, str]] = {"squad": "predict", "jsonl": "predict"}
     rows_are = "json"
 
     def inputs(self, X: Any) -> list[Any]:
@@ -33,14 +34,14 @@ class QuestionRows(Task):
         """Return what becomes of answers that are not at their offset."""
         return {**table, "on_misaligned": of_offsets["on_misaligned"]}
 
-    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
         """Return questions with contexts, and their ids."""
-        pairs, _, ids = read_squad(path, encoding=encoding, return_ids=True, with_answers=False)
-        return pairs, ids
+        pairs, _, ids = squad(source, return_ids=True, with_answers=False)
+        return Unlabelled(pairs, ids)
 
-    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
         """Return the question and its answer."""
-        return {"id": name, "question": x[0], "answer": found}
+        return {"id": meta, "question": x[0], "answer": found}
 
     def report(
         self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
@@ -67,7 +68,3 @@ class QuestionRows(Task):
     def scorer(self, y: Any) -> Any:
         """Return None: the estimator scores answers."""
         return None
-
-    def method_for(self, how: str) -> str:
-        """Return the method that predicts answers."""
-        return "predict"

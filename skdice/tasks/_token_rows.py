@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
-from skdice.datasets.auto import read_source, source_of, task_of
+from skdice.datasets.auto import read_source, task_of
 from skdice.datasets.columns import Line, columns_of
+from skdice.datasets.source import Source
+from skdice.datasets.tables import Unlabelled
 from skdice.datasets.tagged import holds_columns
-from skdice.tasks._base import Named, Task
+from skdice.tasks._base import Task
 
 
 class TokenRows(Task):
@@ -18,7 +19,11 @@ class TokenRows(Task):
     example = '[["Ann", "lives", "in", "Rome"]]'
     keys: ClassVar[tuple[str, ...]] = ("tokens",)
     rows_are = "blocks"
-    formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
+    formats: ClassVar[dict[str, str]] = {
+        "conll": "predict",
+        "jsonl": "predict_tagged",
+        "spans": "predict_tagged",
+    }
     unit = "tokens"
     judged = "spans"
 
@@ -26,32 +31,22 @@ class TokenRows(Task):
         """Return the columns of tokens and tags."""
         return token_options(table)
 
-    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
-        """Return sentences as lists of tokens."""
-        return read_tokens_of(model, path, encoding, table), []
+    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
+        """Return sentences of a file with or without tags."""
+        sentences = tokens_in(model, source, table)
+        return Unlabelled(sentences, [""] * len(sentences))
 
-    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
-        """Return the tokens of a sentence, which stand alone or in columns."""
-        return tokens_of_block(model, where, lines)
-
-    def method_for(self, how: str) -> str:
-        """Return the method for tags, or for tags with their spans."""
-        return "predict" if how == "conll" else "predict_tagged"
-
-    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
-        """Return a token and its tag a line, or a record."""
-        if how != "conll":
-            return super().written(model, how, x, name, found)
+    def line(self, x: Any, found: Any) -> str:
+        """Return a token and its tag a line."""
         return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
 
-    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
         """Return the tokens, the tags if there are any, and the spans."""
         return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
 
 
-def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any]) -> list[list[str]]:
+def tokens_in(model: Any, source: Source, table: dict[str, Any]) -> list[list[str]]:
     """Sentences of a file with or without tags: in JSON, in columns, or a token a line."""
-    source = source_of(path, encoding, table)
     if source.is_json:
         return read_source(source, model.task.name, {"with_tags": False}).X
     lines = source.lines
@@ -59,7 +54,7 @@ def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any])
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks]
     if "text_columns" not in table and task_of(source) != "tagging":
-        refuse_text(repr(str(path)), lines, model)
+        refuse_text(repr(str(source.path)), lines, model)
     return read_source(source, "tagging", {"with_tags": False, **token_options(table)}).X
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,8 +14,9 @@ from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice.datasets.auto import OF_CELLS, source_of
-from skdice.datasets.tables import ToPredict, to_predict
+from skdice.datasets.auto import OF_CELLS
+from skdice.datasets.source import Source
+from skdice.datasets.tables import Unlabelled, to_predict
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
@@ -31,7 +31,7 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
-from skdice.tasks._base import Named, Task, label_names
+from skdice.tasks._base import Task, label_names
 from skdice.tasks._labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
 from skdice.text.inputs import as_texts, check_weights, check_width
@@ -50,7 +50,7 @@ class Classification(Task):
     head = "SequenceClassification"
     example = '["Win a free prize now"]'
     keys = ("text", "text_pair")
-    formats = ("tsv", "jsonl")
+    formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
     per_position = False
 
     # ---- rows
@@ -317,44 +317,30 @@ class Classification(Task):
             return ClassScorer()
         return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
 
-    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
-        """Return texts or pairs."""
-        return self.read_table(model, path, encoding, **table).texts, []
-
-    def read_table(self, model: Any, path: Path, encoding: str, **table: Any) -> ToPredict:
-        """Return the table of a file with or without labels."""
+    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
+        """Return texts or pairs, with the cells of their rows."""
         # A model of transformers does not tell whether it takes texts or pairs.
         columns = table.get("text_columns") or [""]
         width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
         columns = {name: value for name, value in table.items() if name not in OF_CELLS}
-        return to_predict(source_of(path, encoding, table), width, **columns)
+        return to_predict(source, width, **columns)
 
-    def row_of_line(self, line: str) -> Any:
-        """Return the text of a line, or the pair with a tab between its texts."""
-        texts = line.split("\t")
-        return texts[0] if len(texts) == 1 else tuple(texts[:2])
-
-    def method_for(self, how: str) -> str:
-        """Return the method for labels by name, or for probabilities."""
-        return "predict_proba" if how == "jsonl" else "predict_labels"
-
-    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
-        """Return the labels and the text with tabs between them, or a record."""
-        if how != "tsv":
-            return super().written(model, how, x, name, found)
+    def line(self, x: Any, found: Any) -> str:
+        """Return the labels and the text with tabs between them."""
         label = ",".join(map(str, found)) if isinstance(found, list) else str(found)
         cells = [label, *([x] if isinstance(x, str) else x)]
         return "\t".join(" ".join(cell.split()) for cell in cells)
 
-    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
-        """Return the text, its label or labels, and the probability of each."""
+    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
+        """Return the id if there is one, the text, its label or labels, and their probabilities."""
         classes = model.classes_.tolist()
         label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
         if not model.multilabel_:
             label = classes[found.argmax()]
         texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
         probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
-        return {**texts, "label": label, "probabilities": probabilities}
+        ids = meta if isinstance(meta, dict) else {}  # and not the cells of a table
+        return {**ids, **texts, "label": label, "probabilities": probabilities}
 
     def reported(self, model: Any, X: Any) -> Any:
         """Return labels as strings, as files have them, or 0/1 rows."""

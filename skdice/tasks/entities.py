@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skdice import backbones
 from skdice._checks import as_row_list
+from skdice.datasets.annotations import annotated
+from skdice.datasets.auto import OF_CELLS
+from skdice.datasets.files import suffix_of
+from skdice.datasets.find import find
+from skdice.datasets.source import Source
+from skdice.datasets.tables import Unlabelled, to_predict
 from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
@@ -19,7 +25,7 @@ from skdice.tasks.tagging import Tagging
 from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
 from skdice.text.entity import Entity, check_type, read_entities
-from skdice.text.inputs import check_weights, read_texts
+from skdice.text.inputs import as_single_texts, check_weights
 from skdice.text.long_texts import Cuts
 from skdice.text.spans import ScoredSpan
 from skdice.text.words import (
@@ -33,7 +39,7 @@ from skdice.text.words import (
 
 _encode = compact(windows_of_words)
 # A text and its words.
-Source = tuple[str, Words]
+Split = tuple[str, Words]
 
 
 class Entities(Tagging):
@@ -44,7 +50,9 @@ class Entities(Tagging):
     estimator = "DiceEntityRecognizer"
     example = '["Ann lives in Rome."]'
     keys = ("text",)
-    formats = ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat")
+    formats: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"), "predict"
+    )
     outputs = "tags_"
     has_words = False
     is_default = False
@@ -54,11 +62,11 @@ class Entities(Tagging):
 
     def inputs(self, X: Any) -> list[Any]:
         """Return texts."""
-        return read_texts(X, may_be_empty=True)
+        return as_single_texts(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts and their entities; a label of None is a region without annotation."""
-        texts = read_texts(X)
+        texts = as_single_texts(X)
         rows: list[Any] = read_entities(y, texts)
         if model.unlabeled == "unknown":
             rows = [
@@ -116,21 +124,21 @@ class Entities(Tagging):
 
     def encode_sources(
         self, model: Any, inputs: list[Any], cuts: Cuts | None
-    ) -> tuple[list[Source], Windows[Any]]:
+    ) -> tuple[list[Split], Windows[Any]]:
         """Return texts with their words, which are split once, and their windows."""
         words = list(split_texts(model.tokenizer_, inputs))
         settings = model.max_length_, model.stride, model.label_all_subwords
         windows = _encode(model.tokenizer_, (of_text.ids for of_text in words), *settings)
         return list(zip(inputs, words, strict=True)), windows
 
-    def sources(self, model: Any, inputs: list[Any]) -> list[Source]:
+    def sources(self, model: Any, inputs: list[Any]) -> list[Split]:
         """Return texts with their words, for tables of another model's making."""
         return list(zip(inputs, split_texts(model.tokenizer_, inputs), strict=True))
 
     # ---- predictions; `sources` are texts with their words
 
     def decide(
-        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+        self, model: Any, sources: list[Split], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the entities of each text, of which no two overlap."""
         rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
@@ -141,7 +149,7 @@ class Entities(Tagging):
         return found
 
     def spans(
-        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+        self, model: Any, sources: list[Split], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return the same as spans, in characters."""
         rows = self.decide(model, sources, outputs)
@@ -222,9 +230,19 @@ class Entities(Tagging):
         others = {name: value for name, value in table.items() if name != "text_columns"}
         return {**of_offsets, **others, "text_column": None if column is None else str(column)}
 
-    def row_of_line(self, line: str) -> Any:
-        """Return the text."""
-        return line
+    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
+        """Return texts of a tool's file, of a table, or one on each line, and their metadata."""
+        form = find(source).format
+        if form is None and not source.is_json:
+            texts = [line for line in source.iter_lines() if line.strip()]
+            if table or suffix_of(source.path) in (".csv", ".tsv"):
+                columns = {name: value for name, value in table.items() if name not in OF_CELLS}
+                texts = to_predict(source, **columns).X
+            return Unlabelled(texts, [{} for _ in texts])
+        source.with_entities = False
+        source.text_column = self.file_options(table)["text_column"]
+        found = annotated(source, form or "jsonl")
+        return Unlabelled(found.texts, found.metadata)
 
     def labels(self, y: Any) -> Iterable[Any] | None:
         """Return the types of all entities."""

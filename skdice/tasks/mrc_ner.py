@@ -13,8 +13,8 @@ from skdice.engine.fit_plan import Examples, Mode, check_known, check_reduction,
 from skdice.engine.module import EncoderModule
 from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.losses import HeadsLoss, resolve_loss
+from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.schemes import to_tags
-from skdice.metrics.span import spans_scores
 from skdice.tasks._token_rows import TokenRows, table_of_scores
 from skdice.text.encoding import Windows
 from skdice.text.inputs import as_sentences, check_weights
@@ -181,16 +181,18 @@ class MRC(TokenRows):
             scored = [(*span, score) for span, score in best.items()]
             if model.scheme_ is None:
                 scored.sort(key=lambda s: (s[1], -s[2], s[0]))
-            else:
-                scored = flat_spans(scored)
+            else:  # the likeliest of those that overlap
+                scored = flat_spans(sorted(scored, key=lambda s: (-s[3], s[1], s[2], s[0])))
             rows.append([*map(ScoredSpan._make, scored)])
         return rows
 
     # ---- rows in files
 
-    def formats_of(self, model: Any) -> tuple[str, ...]:
+    def formats_of(self, model: Any) -> dict[str, str]:
         """Return the formats: of a model that was trained on spans, those of spans."""
-        return self.formats if model.scheme_ is not None else ("spans", "jsonl")
+        if model.scheme_ is not None:
+            return self.formats
+        return {name: self.formats[name] for name in ("spans", "jsonl")}
 
     def reported(self, model: Any, X: Any) -> Any:
         """Return spans, whatever `predict` gives."""
@@ -207,7 +209,9 @@ class MRC(TokenRows):
 
     def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans."""
-        return spans_scores(true, [[span[:3] for span in row] for row in predicted])
+        found = [[span[:3] for span in row] for row in predicted]
+        scores = span_precision_recall_fscore_support(true, found, average="micro")[:3]
+        return dict(zip(("precision", "recall", "f1"), scores, strict=True))
 
     def validation_score(self, model: Any, held: Examples, blocks: Any) -> float:
         """Return F1 of spans, whatever `predict` gives."""

@@ -193,7 +193,7 @@ def match_answers(true: Sequence[str], predicted: Sequence[str]) -> tuple[float,
 
 
 def _f1(true: set[str], found: set[str]) -> float:
-    numbers = {word for word in true if _is_number(word)}
+    numbers = {word for word in true if _is_numeral(word)}
     if numbers and not numbers & found:
         return 0.0
     if not true and not found:
@@ -203,7 +203,7 @@ def _f1(true: set[str], found: set[str]) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def _is_number(word: str) -> bool:
+def _is_numeral(word: str) -> bool:
     try:
         float(word)
     except ValueError:
@@ -215,8 +215,8 @@ def _normalized(text: str) -> str:
     """Words in lower case, without articles and punctuation; numbers as numbers."""
     words = []
     for word in re.split("[ -]", text.lower()):
-        if not _is_number(word):
+        if not _is_numeral(word):
             word = word.translate(str.maketrans("", "", string.punctuation))
-        word = str(float(word)) if _is_number(word) else re.sub(r"\b(a|an|the)\b", " ", word)
+        word = str(float(word)) if _is_numeral(word) else re.sub(r"\b(a|an|the)\b", " ", word)
         words += word.split()
     return " ".join(words)

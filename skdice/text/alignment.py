@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._checks import shown
+from skdice._checks import is_ordered, plain_values, shown
 from skdice._warn import warn
 from skdice.exceptions import MisalignedWarning
-from skdice.metrics.labels import is_ordered, plain_values
 from skdice.text.entity import Entity, read_entities
-from skdice.text.inputs import read_texts
+from skdice.text.inputs import as_single_texts
+from skdice.text.spans import flat_spans
 from skdice.text.words import Words, plain_words
 
 # Labels of regions, not entities: one that was not annotated, and one that holds no entity.
@@ -42,14 +42,12 @@ class TextTags(list[str | None]):
 def holds_texts(X: Any) -> bool:
     """Return True if the rows of X are texts, and not lists of tokens."""
     rows = plain_values(X)
-    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
-        return False
-    return isinstance(next(iter(rows)), str)
+    return is_ordered(rows) and isinstance(next(iter(rows), None), str)
 
 
 def tags_of_texts(X: Any, y: Any) -> list[Any]:
     """Tags of `plain_words`, for what has no tokenizer and looks at no word."""
-    texts = read_texts(X)
+    texts = as_single_texts(X)
     spans = [np.array(plain_words(text), dtype=np.int64).reshape(-1, 2) for text in texts]
     words = (Words(s[:, 0], s[:, 1], s[:, 0], s[:, 1], [[]] * len(s)) for s in spans)
     return list(align(texts, read_entities(y, texts), words)[0])
@@ -135,20 +133,17 @@ def _write(
     row: TextTags, spans: Sequence[Entity], covered: Sequence[tuple[int, int]], dropped: set[int]
 ) -> dict[int, str]:
     """Write the tags of entities, the longest first; give those that overlap one, with reasons."""
-    written: set[tuple[Any, ...]] = set()
-    lost: dict[int, str] = {}
-    order = sorted(
-        range(len(spans)), key=lambda j: (spans[j].start - spans[j].end, spans[j].start, j)
-    )
-    for j in order:
-        span, label, (first, last) = spans[j][:3], spans[j].label, covered[j]
-        if label in REGIONS or j in dropped:
-            continue
-        if any(tag != "O" for tag in row[first:last]):
-            lost[j] = "is there twice" if span in written else "overlaps another"
-            continue
-        written.add(span)
+    named = [j for j, e in enumerate(spans) if e.label not in REGIONS and j not in dropped]
+    named.sort(key=lambda j: (spans[j].start - spans[j].end, spans[j].start))
+    kept = flat_spans(named, covered.__getitem__)
+    for j in kept:
+        label, (first, last) = spans[j].label, covered[j]
         row[first:last] = [f"B-{label}", *[f"I-{label}"] * (last - first - 1)]
+    written = {spans[j][:3] for j in kept}
+    lost = {
+        j: "is there twice" if spans[j][:3] in written else "overlaps another"
+        for j in set(named).difference(kept)
+    }
     for region in REGIONS:  # in this order: what was annotated is within what was not
         for entity, (first, last) in zip(spans, covered, strict=True):
             if entity.label == region:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from skdice._checks import check_choice, counted
 from skdice._warn import warn
 from skdice.exceptions import SwappedPairWarning
-from skdice.text.inputs import as_texts, is_whole_number, target_rows
+from skdice.text.inputs import as_texts, is_whole_number, nearest_place, target_rows
 
 Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")
@@ -144,5 +143,4 @@ def _nearest(context: str, text: str, start: int) -> int | None:
         folded = unicodedata.normalize("NFKC", context), unicodedata.normalize("NFKC", text)
         if (len(folded[0]), len(folded[1])) == (len(context), len(text)):
             context, text = folded
-    places = (match.start() for match in re.finditer(f"(?={re.escape(text)})", context))
-    return min(places, key=lambda place: abs(place - start), default=None)
+    return nearest_place(context, text, start)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._checks import check_ordered, counted, shown
+from skdice._checks import check_ordered, counted, is_number, shown
 from skdice.text.inputs import is_whole_number, target_rows
 
 # What tools and libraries call the parts of an entity. Where one has two names, the first counts
@@ -123,14 +123,10 @@ def read_entity(item: Any, where: str) -> Entity:
         if isinstance(item, Mapping) and "entity" in item and _TAG.fullmatch(label):
             raise TypeError(_lacking(item, "label", where))
     text, score = found.get("text"), found.get("score")
-    if score is not None and not (_is_number(score) and isfinite(score)):
+    if score is not None and not (is_number(score) and isfinite(score)):
         raise TypeError(f"{where} has the score {shown(score)}: it must be a finite number")
     score = None if score is None else float(score)
     return Entity(int(start), int(end), label, score, text if isinstance(text, str) else "")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def fault_of_label(label: Any) -> str:

@@ -12,16 +12,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdice._checks import as_numbers, as_row_list, check_lengths, check_ordered, counted, shown
-from skdice._compat import safe_indexing
-from skdice.metrics.labels import as_labels as as_labels
-from skdice.metrics.labels import (
+from skdice._checks import (
+    as_numbers,
+    as_row_list,
     check_given,
-    is_indicator,
+    check_lengths,
+    check_ordered,
+    counted,
     is_missing,
     is_ordered,
     plain_values,
+    shown,
 )
+from skdice._compat import safe_indexing
+from skdice.metrics.labels import as_labels as as_labels
+from skdice.metrics.labels import is_indicator
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -70,7 +75,7 @@ def holds_tags(y: Any) -> bool:
     if is_indicator(y):
         return False
     rows = plain_values(y, "y")
-    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
+    if not is_ordered(rows) or not len(rows):
         return False
     first = next(iter(rows))
     return isinstance(first, (list, tuple, Mapping, Set)) or np.ndim(first) == 1
@@ -86,7 +91,7 @@ def as_rows(X: Any, name: str, *, may_be_empty: bool = False) -> list[Any]:
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
     X = plain_values(X, name)
-    if not is_ordered(X) or getattr(X, "ndim", 1) == 0:
+    if not is_ordered(X):
         kind = f"the {type(X).__name__} {shown(X)}"
         raise TypeError(f"{name} must be a list, an array, a Series or a frame, not {kind}")
     rows = X.tolist() if isinstance(X, np.ndarray) and X.dtype.kind in "US" else list(X)
@@ -118,6 +123,14 @@ def is_whole_number(value: Any) -> bool:
     if isinstance(value, Integral):
         return True
     return isinstance(value, Real) and math.isfinite(value) and value == math.floor(value)
+
+
+def nearest_place(text: str, part: str, start: int) -> int | None:
+    """The place nearest to `start` at which `text` holds `part`; None if it does not."""
+    start = min(max(start, 0), len(text))
+    both = text.rfind(part, 0, start + len(part)), text.find(part, start)
+    places = [place for place in both if place >= 0]
+    return min(places, key=lambda place: abs(place - start), default=None)
 
 
 _CONVERT = "convert it with str(); if it is missing, drop the row or fill it with ''"
@@ -203,7 +216,7 @@ def as_texts(X: Any, *, may_be_empty: bool = False) -> list[str] | list[tuple[st
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
 
 
-def read_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:
+def as_single_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:
     """Texts, one a row."""
     texts: list[Any] = as_texts(X, may_be_empty=may_be_empty)
     if texts and not isinstance(texts[0], str):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,17 +121,21 @@ def tune_null_threshold(
     return float(between[best[np.argmin(np.abs(between[best]))]])
 
 
-def flat_spans(spans: Iterable[tuple[str, int, int, float]]) -> list[tuple[str, int, int, float]]:
-    """Spans without overlaps: the one with the highest score stays, those it overlaps go.
+def flat_spans(
+    spans: Iterable[Any], place: Callable[[Any], Sequence[int]] = itemgetter(slice(1, 3))
+) -> list[Any]:
+    """Spans without overlaps, by their places: the first of those that overlap stays.
 
     Examples
     --------
     >>> from skdice.text.spans import flat_spans
-    >>> flat_spans([("LOC", 1, 3, 0.6), ("ORG", 0, 2, 0.9), ("PER", 4, 5, 0.7)])
-    [('ORG', 0, 2, 0.9), ('PER', 4, 5, 0.7)]
+    >>> flat_spans([("ORG", 2, 4, 0.9), ("LOC", 3, 5, 0.8), ("PER", 0, 1, 0.7)])
+    [('PER', 0, 1, 0.7), ('ORG', 2, 4, 0.9)]
     """
-    kept: list[tuple[str, int, int, float]] = []
-    for span in sorted(spans, key=lambda s: (-s[3], s[1], s[2], s[0])):
-        if all(span[2] <= other[1] or span[1] >= other[2] for other in kept):
-            kept.append(span)
-    return sorted(kept, key=lambda s: s[1:3])
+    kept: list[tuple[int, int, Any]] = []  # in order
+    for span in spans:
+        start, end = place(span)
+        i = bisect_right(kept, start, key=itemgetter(0))
+        if (i == 0 or kept[i - 1][1] <= start) and (i == len(kept) or end <= kept[i][0]):
+            kept.insert(i, (start, end, span))
+    return [span for _, _, span in kept]

@@ -13,7 +13,7 @@ import numpy as np
 from skdice._checks import check_choice, check_has, checked, naming, shown
 from skdice.text.encoding import BLOCK
 from skdice.text.entity import Entity
-from skdice.text.inputs import check_characters, read_texts
+from skdice.text.inputs import as_single_texts, check_characters
 from skdice.text.subwords import PIECE, pieces
 
 # One character a word in scripts without blanks; a symbol such as an emoji, with its modifiers.
@@ -229,7 +229,7 @@ def pipeline_entities(
     check_has("pipeline", pipeline, "tokenizer", "__call__")
     check_choice("glued", glued, ("tag", "skip"))
     with naming({"X": "texts"}):
-        texts = read_texts(texts)
+        texts = as_single_texts(texts)
     rows = []
     for text in texts:
         if marks_subwords(pipeline.tokenizer):  # type: ignore[attr-defined]

@@ -909,6 +909,18 @@ def test_predict_reads_standard_input(trained, sentences):
         assert list(row["probabilities"].values()) == pytest.approx(expected, abs=1e-5)
 
 
+def test_records_on_standard_input_keep_their_ids(trained):
+    ids = [7, 0, "m3", None, {}]
+    records = [{"text": "win money", "id": name} for name in ids]
+    records.append({"text": "see you"})
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    result = streamed(lines, trained / "c", "-", "--format", "jsonl")
+    found = [json.loads(line) for line in result.output.splitlines()]
+    assert [row["id"] for row in found[:-1]] == ids
+    assert "id" not in found[-1]
+    assert [row["text"] for row in found] == [record["text"] for record in records]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
@@ -1202,7 +1214,7 @@ def test_compare_holds_no_single_row_out(files, tiny_backbone):
 
 
 def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
-    from skdice.cli import _rows, predict
+    from skdice.cli import predict
     from skdice.cli._options import Columns
     from skdice.datasets import files as reading
 
@@ -1218,13 +1230,15 @@ def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
     monkeypatch.setattr(reading, "iter_lines", counting)
     file = trained / "lines.txt"
     file.write_text("\ufeff\n" + "\r\n".join(texts), encoding="utf-8", newline="")
-    rows = _rows.rows_of(model, file, Columns())
-    lines = predict._lines_of(model, "tsv", rows, 8)
-    found = [next(lines)]
-    assert n_read <= 4 + 2 * 8  # the first two lines twice, and two blocks
-    found += lines
-    assert found == [f"{y}\t{x}" for x, y in zip(texts, model.predict(texts), strict=True)]
-    assert [x for x, _ in _rows.rows_of(model, file, Columns())] == read_texts(file)
+    labels = model.iter_predict(predict._lines_of(file), "predict_labels", 8)
+    found = [next(labels)]
+    assert n_read <= 2 + 2 * 8  # two blocks
+    assert [*found, *labels] == model.predict(texts).tolist()
+    assert [*predict._lines_of(file)] == read_texts(file) == Columns().unlabelled(file, model).X
+    monkeypatch.delattr(Columns, "unlabelled")  # which reads a file whole
+    result = CliRunner().invoke(app, ["predict", str(trained / "c"), str(file)])
+    lines = [f"{y}\t{x}" for x, y in zip(texts, model.predict(texts), strict=True)]
+    assert result.output.splitlines() == lines
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,3 +216,17 @@ def test_a_file_named_json_holds_one_array(model, tmp_path):
     assert CliRunner().invoke(app, [*args, str(tmp_path / "next.jsonl")]).exit_code == 0
     found = json.loads((tmp_path / "next.json").read_text())
     assert found == [json.loads(x) for x in (tmp_path / "next.jsonl").read_text().splitlines()]
+
+
+def test_a_file_to_predict_is_read_once(model, tmp_path, monkeypatch):
+    (tmp_path / "new.csv").write_text("win money\nlunch\n")  # one column without a name
+    read, read_bytes = [], Path.read_bytes
+
+    def reading(self):
+        read.append(self.name)
+        return read_bytes(self)
+
+    monkeypatch.setattr(Path, "read_bytes", reading)
+    result = run(model, tmp_path / "new.csv")
+    assert [line.split("\t")[1] for line in result.output.splitlines()] == ["win money", "lunch"]
+    assert read.count("new.csv") == 1

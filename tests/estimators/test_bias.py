@@ -337,6 +337,18 @@ def test_costs_by_name_are_those_of_the_names_wherever_they_sort(names):
     assert tuned.tuned_for_["objective"] == f"the lowest cost ({repr(cost)[5:-1]})"
 
 
+def test_a_cost_that_names_other_classes_says_which_parameter_and_which_class():
+    y = np.where(np.arange(40) % 4, "ham", "spam")
+    X = np.c_[y == "spam", np.arange(40)].astype(float)
+    model = LogisticRegression().fit(X, y)
+    tuned = BiasTunedClassifier(model, cv="prefit", scoring=Cost({(1, 0): 10, (0, 1): 1}))
+    given = r"scoring=Cost\(1 taken for 0: 10, 0 taken for 1: 1\) does not fit y: "
+    with pytest.raises(
+        ValueError, match=given + r"class=1 is not among the classes \['ham', 'spam'"
+    ):
+        tuned.fit(X, y)
+
+
 def test_a_cost_by_name_is_a_parameter():
     costs = {("bad", "good"): 10, ("good", "bad"): 1}
     cost = Cost(costs)

@@ -62,7 +62,7 @@ TABLE = {
     "span_probabilities_classes": ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"],
     "spans": SPANS,
     "ids": [f"q{i}" for i in range(len(ANSWERS))],
-    "ThresholdDisplay_from_predictions_y_true expected_calibration_error_y_true right": [
+    "expected_calibration_error_y_true": [
         0,
         1,
         0,

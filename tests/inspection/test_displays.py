@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 
@@ -18,13 +19,11 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.inspection import (
-    BiasDisplay,
     DecisionDisplay,
     LossGradientDisplay,
-    SpanReliabilityDisplay,
-    ThresholdDisplay,
     TverskySweepDisplay,
     reading_imbalance,
+    span_hits,
 )
 from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
 from skdice.metrics import AlertBudget, PrecisionAtRecall, RecallAtPrecision, span_report
@@ -250,64 +249,7 @@ def test_history_is_drawn_with_the_best_epoch():
     assert shown.axes_[0].lines[1].get_linestyle() == "--"
 
 
-def test_thresholds_have_the_f1_of_their_decisions():
-    X, y = make_classification(300, weights=[0.85], random_state=0)
-    model = DiceClassifier(max_epochs=5, random_state=0).fit(X, y)
-    display = ThresholdDisplay.from_estimator(model, X, y)
-    p = model.predict_proba(X)[:, 1]
-    expected = [f1_score(y, p >= threshold) for threshold in display.threshold]
-    np.testing.assert_allclose(display.f1, expected)
-    assert f1_score(y, p >= display.best) == pytest.approx(max(expected))
-    other = ThresholdDisplay.from_estimator(model, X, y, pos_label=0)
-    assert other.f1.max() > display.f1.max()
-    with pytest.raises(ValueError, match="pos_label=7 is not among"):
-        ThresholdDisplay.from_estimator(model, X, y, pos_label=7)
-    with pytest.raises(ValueError, match="no positive row"):
-        ThresholdDisplay.from_predictions([0, 0], [0.1, 0.2])
-
-
-def test_bias_of_a_tagger_is_what_a_tuned_tagger_adds(tiny_backbone, sentences):
-    X, y = sentences
-    tagger = DiceTokenClassifier(
-        loss="ce", backbone=tiny_backbone, max_epochs=8, lr=1e-2, random_state=0
-    ).fit(X, y)
-    tuned = BiasTunedTagger(tagger, cv="prefit").fit(X, y)
-    display = BiasDisplay.from_estimator(tuned, X, y)
-    assert display.label == "O"
-    assert display.f1[display.bias == 0].item() == pytest.approx(tuned.score(X, y))
-    # By hand: the same bias in the tuned tagger's own decision.
-    tuned.bias_ = tuned.bias_ + 2.0 * (tuned.classes_ == "O")
-    assert display.f1[np.isclose(display.bias, 2)].item() == pytest.approx(tuned.score(X, y))
-    assert display.best in display.bias
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_bias_of_a_classifier(n_classes):
-    X, y = make_classification(
-        300, n_informative=4, n_classes=n_classes, weights=[0.8, 0.1][: n_classes - 1],
-        random_state=0,
-    )  # fmt: skip
-    model = DiceClassifier(loss="ce", max_epochs=5, random_state=0).fit(X, y)
-    display = BiasDisplay.from_estimator(model, X, y, bias=[0, 1.5])
-    log_p = np.log(model.predict_proba(X))
-    log_p[:, 1 if n_classes == 2 else 0] += 1.5
-    average = {"average": "binary" if n_classes == 2 else "macro"}
-    assert display.f1[1] == pytest.approx(f1_score(y, log_p.argmax(axis=1), **average))
-    assert display.f1[0] == pytest.approx(f1_score(y, model.predict(X), **average))
-    with pytest.raises(ValueError, match="label='x' is not among the classes"):
-        BiasDisplay.from_estimator(model, X, y, label="x")
-
-
-def test_reliability_of_spans():
-    scores = np.array([0.05, 0.15, 0.15, 0.85, 0.88, 1.0])
-    right = np.array([0, 0, 1, 1, 1, 1])
-    display = SpanReliabilityDisplay(right, scores).plot()
-    assert display.counts.tolist() == [1, 2, 2, 1]
-    np.testing.assert_allclose(display.mean_score, [0.05, 0.15, 0.865, 1.0])
-    np.testing.assert_allclose(display.share_right, [0, 0.5, 1, 1])
-    assert display.error == pytest.approx((0.05 + 2 * 0.35 + 2 * 0.135 + 0) / 6)
-    assert "6 spans" in display.ax_.get_title()
-
+def test_hits_of_spans():
     class Tagger(BaseEstimator):
         scheme_ = "iob2"
 
@@ -322,18 +264,18 @@ def test_reliability_of_spans():
 
     X = [["a", "b", "c"]] * 2
     y = [["B-A", "I-A", "O"], ["B-A", "O", None]]
-    display = SpanReliabilityDisplay.from_estimator(Tagger(), X, y)
-    assert display.counts.tolist() == [1, 2]  # what was not annotated is not known
-    assert display.share_right.tolist() == [0, 0.5]
+    right, scores = span_hits(Tagger(), X, y)
+    assert right.tolist() == [True, False, False]  # what was not annotated is not known
+    assert scores.tolist() == [0.9, 0.7, 0.9]
+    shown = CalibrationDisplay.from_predictions(right, scores, n_bins=10)
+    assert shown.prob_true.tolist() == [0, 0.5]
     nested = Tagger()
     nested.scheme_ = None
-    display = SpanReliabilityDisplay.from_estimator(nested, X, [[("A", 0, 2), ("A", 0, 1)], []])
-    assert display.share_right.tolist() == [0, 0.5]
+    right, _ = span_hits(nested, X, [[("A", 0, 2), ("A", 0, 1)], []])
+    assert right.tolist() == [True, False, False, False]
     nested.predict_spans = lambda X: [[], []]
     with pytest.raises(ValueError, match="no span is predicted"):
-        SpanReliabilityDisplay.from_estimator(nested, X, [[], [("A", 0, 1)]])
-    with pytest.raises(ValueError, match="right, scores must have the same length"):
-        SpanReliabilityDisplay([], [])
+        span_hits(nested, X, [[], [("A", 0, 1)]])
 
 
 def rows_of_three_labels(n=300):

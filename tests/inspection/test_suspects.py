@@ -21,8 +21,9 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
+from skdice._tables import frame_of
 from skdice.inspection import span_errors, span_probabilities, suspect_labels
-from skdice.inspection.suspects import find_suspects, suspects_page, table_of
+from skdice.inspection.suspects import find_suspects, suspects_page
 from skdice.model_selection import out_of_fold
 from skdice.text import plain_words
 
@@ -272,7 +273,7 @@ def test_a_list_without_pandas(without):
     expected = suspect_labels(LogisticRegression(), X, wrong, 3)
     found = find_suspects(LogisticRegression(), X, wrong, 3)
     without("pandas")
-    assert table_of(*found) == expected.to_dict("records")
+    assert frame_of(*found) == expected.to_dict("records")
 
 
 def test_nothing_is_suspect():

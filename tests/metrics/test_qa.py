@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skdice.metrics import (
     answer_exact_match_score,
     answer_f1_score,
-    spans_f1_score,
+    span_f1_score,
 )
 
 
@@ -92,5 +92,5 @@ def test_metrics_by_hand():
 
 def test_spans_f1():
     true, found = [[("A", 0, 2), ("B", 1, 2)], []], [[("A", 0, 2)], [("A", 0, 1)]]
-    assert spans_f1_score(true, found) == pytest.approx(2 / 4)
-    assert spans_f1_score([[]], [[]]) == 0
+    assert span_f1_score(true, found) == pytest.approx(2 / 4)
+    assert span_f1_score([[]], [[]]) == 0

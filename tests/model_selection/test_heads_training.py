@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 from scipy.special import log_softmax
+from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.model_selection import cross_val_score
 
 from skdice import DiceClassifier
 from skdice.losses import (
@@ -18,6 +22,7 @@ from skdice.losses import (
     TverskyLoss,
     WeightedCrossEntropyLoss,
 )
+from skdice.model_selection import LossSearchCV
 from skdice.model_selection.heads.predictions import ClassHead
 from skdice.model_selection.heads.training import fit_heads, groups_of_losses
 
@@ -140,6 +145,24 @@ def test_losses_of_classes_with_one_name_are_apart():
     assert groups_of_losses(three) == [[0, 2], [1]]
     parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), Renamed())]
     assert groups_of_losses([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]
+
+
+def test_a_head_that_diverges_takes_no_update_from_others():
+    X, y = make_classification(96, 5, weights=[0.8], random_state=0)
+    space = {"loss": ["ce"], "lr": [0.02, 0.05, 1e3]}
+    # The rate of 1e3 times the decay makes weights of float32 infinite in the 13th of 16 updates.
+    model = DiceClassifier(max_epochs=16, batch_size=64, weight_decay=1.0, random_state=0)
+    how = dict(n_trials=8, cv=3, random_state=0, scoring="neg_log_loss")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the last head predicts
+        found = LossSearchCV(model, space, strategy="shared", refit=False, **how)
+        results = found.fit(X.astype("float32"), y).cv_results_
+    for params, score in zip(results["params"], results["mean_test_score"], strict=True):
+        if params["lr"] < 1:
+            alone = clone(model).set_params(**params)
+            scores = cross_val_score(alone, X.astype("float32"), y, cv=3, scoring="neg_log_loss")
+            assert score == pytest.approx(scores.mean(), rel=1e-5)
+    assert {params["lr"] for params in results["params"]} == set(space["lr"])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -340,7 +340,7 @@ def test_folds_at_the_same_time():
         ({"cv": RepeatedKFold(n_splits=2, n_repeats=2)}, "each row must be held out once"),
         ({"cv": TimeSeriesSplit(3)}, "each row must be held out once"),
         ({"cv": [([0], [1])]}, "each row must be held out once"),
-        ({"cv": [([0, 1, 2], [99])]}, "the row 99 in fold 0, but there are 40 rows"),
+        ({"cv": [([0, 1, 2], [99])]}, "cv=.*index 99 is out of bounds for axis 0 with size 40"),
         ({"cv": 1}, "cv=1"),
         ({"cv": "five"}, "cv='five'"),
         ({"y": Y[:-1]}, "inconsistent"),

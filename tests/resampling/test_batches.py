@@ -110,7 +110,7 @@ def test_validation_never_holds_a_resampled_duplicate(route, tiny_backbone):
 
 def test_validation_of_taggers_and_tables(tiny_backbone, sentences, monkeypatch):
     from skdice import DiceClassifier
-    from skdice.estimators import classifier as module
+    from skdice.engine import fit_plan as module
 
     X, y = sentences  # every sentence stands there twice
     tagger = DiceTokenClassifier(

@@ -16,7 +16,7 @@ from skdice.inspection import alignment_report
 from skdice.text import plain_words
 from skdice.text.alignment import align, tags_of_texts
 from skdice.text.entity import read_entities
-from skdice.text.inputs import read_texts
+from skdice.text.inputs import as_single_texts
 from skdice.text.words import split_texts
 
 TEXT = "Joanna's in  Paris."
@@ -209,7 +209,7 @@ def test_what_is_no_entity_is_refused_by_name(y, message, tiny_backbone):
 )
 def test_what_is_no_text_is_refused_by_name(X, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        read_texts(X)
+        as_single_texts(X)
 
 
 def test_a_tagger_points_to_the_recognizer():

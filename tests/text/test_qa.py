@@ -94,8 +94,15 @@ def test_the_null_threshold_is_the_best_one(seed, n):
     assert value(tune_null_threshold(gaps, answer, null)) == pytest.approx(best)
 
 
-def test_flat_spans_take_the_highest_scores():
-    spans = [("A", 0, 4, 0.5), ("B", 1, 2, 0.9), ("A", 2, 3, 0.4), ("C", 5, 6, 0.1)]
+@given(st.lists(st.tuples(st.just("A"), st.integers(0, 9), st.integers(10, 15)), max_size=8))
+def test_flat_spans_keep_the_first_of_those_that_overlap(spans):
+    spans = [(kind, a, a + b - 9) for kind, a, b in spans]
+    kept = []
+    for span in spans:
+        if all(span[2] <= other[1] or span[1] >= other[2] for other in kept):
+            kept.append(span)
+    assert flat_spans(spans) == sorted(kept, key=lambda span: span[1])
+    spans = [("B", 1, 2, 0.9), ("A", 0, 4, 0.5), ("A", 2, 3, 0.4), ("C", 5, 6, 0.1)]
     assert flat_spans(spans) == [("B", 1, 2, 0.9), ("A", 2, 3, 0.4), ("C", 5, 6, 0.1)]
 
 

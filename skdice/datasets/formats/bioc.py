@@ -209,12 +209,15 @@ _INSIDE = {  # the parts that an element of BioC may have
 
 
 def _check_level(source: Source, node: Any) -> None:
-    """Refuse a part that stands where it does not belong."""
+    """Refuse a part that stands where it does not belong, or twice."""
     every = {"document", "passage", "sentence", "annotation", "location", "text"}
     for child in node:
         if child.tag in every - _INSIDE.get(node.tag, every):
             problem = f"<{child.tag}> stands in <{node.tag}>, outside the passages or another place"
             raise source.fault("the file", f"{problem} that may hold it")
+    for name in ("id", "offset", "text"):
+        if len(node.findall(name)) > 1:
+            raise source.fault("the file", f"a <{node.tag}> has <{name}> twice")
 
 
 def _element(source: Source, node: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from skdice.datasets.files import first_line, suffix_of, write_text
 from skdice.datasets.joined import token_records
 from skdice.datasets.record import Format, Record, Row, as_json, without
 from skdice.datasets.source import Source
-from skdice.datasets.tagged import holds_tags, read_tagged
+from skdice.datasets.tagged import is_tagged, read_tagged
 from skdice.datasets.words import longest, tags_of
 from skdice.exceptions import UnwrittenWarning
 
@@ -42,7 +42,7 @@ class Conll(Format):
         if source.path.is_dir() or source.is_json:
             return False
         begins = first_line(source.head).startswith(MARK)
-        return begins or suffix_of(source.path) == ".conll" or holds_tags(source)
+        return begins or suffix_of(source.path) == ".conll" or is_tagged(source)
 
     def read(self, source: Source) -> Iterator[Record]:
         return _read(source)

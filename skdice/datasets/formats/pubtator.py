@@ -90,7 +90,7 @@ def _record(source: Source, block: list[tuple[int, str]]) -> Record:
     for number, line in block:
         place = f"line {number}"
         part = _PART.fullmatch(line)
-        if part is not None and not (spans or part[2] in parts):
+        if part is not None and len(parts) == (part[2] == "a") and not spans:  # in this order
             if parts and part[1].strip() != name:
                 problem = f"the abstract of {part[1]!r} follows the title of {name!r}"
                 raise source.fault(place, problem)

@@ -291,6 +291,8 @@ def _spans(source: Source, columns: list[_Column], tokens: list[_Token]) -> Iter
         for token in tokens:
             rows = [_values(token.cells[i]) for i in at]
             longest = max(rows, key=len)
+            if any(value == "" for row in rows for value, _ in row):
+                raise source.fault(token.place, f"the token {token.text!r} has an empty value")
             for row in rows:
                 if [n for _, n in row] not in ([], [n for _, n in longest]):
                     cells = " and ".join(repr(token.cells[i]) for i in at)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from skdice.model_selection.heads.training import is_number
+from skdice._checks import is_number
 
 
 def finalists(settings: Sequence[Mapping[str, Any]], scores: np.ndarray, n: int) -> list[int]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +13,7 @@ from sklearn.utils import check_X_y
 from torch import Tensor, nn
 from torch.func import vmap
 
+from skdice._checks import is_number
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.layouts.layout import Padding
@@ -75,18 +74,14 @@ def _fit_fold(
         index = 1 - positive
     else:
         index = None
-    # Neighbours of one rate and decay are one layer.
-    order = sorted(range(len(models)), key=lambda i: (models[i].lr, models[i].weight_decay))
-    chosen = [models[i] for i in order]
-    criterion = SumOfLosses([model.loss for model in chosen], counts, index, labels)
+    criterion = SumOfLosses([model.loss for model in models], counts, index, labels)
     target = np.minimum(np.searchsorted(labels, y), len(labels) - 1)  # of no use in other rows
-    layers = _train(chosen, NumericDataset(X, target), rows, len(labels), criterion)
+    linear = _train(models, NumericDataset(X, target), rows, len(labels), criterion)
     weight, bias = (
-        torch.cat([getattr(layer, name).detach().cpu() for layer in layers]).unflatten(
-            0, (len(models), -1)
-        )[np.argsort(order)]
-        for name in WEIGHTS
+        getattr(linear, name).detach().cpu().unflatten(0, (len(models), -1)) for name in WEIGHTS
     )
+    if criterion.one_logit:
+        weight, bias = (torch.cat([-p, p], dim=1) for p in (weight, bias))
     return FoldHeads(labels, weight, bias, positive)
 
 
@@ -95,119 +90,139 @@ def _train(
     dataset: NumericDataset,
     rows: np.ndarray,
     n_classes: int,
-    criterion: nn.Module,
-) -> list[Any]:
-    """Linear layers, one for all neighbours of one rate and decay, trained on some rows."""
+    criterion: SumOfLosses,
+) -> nn.Linear:
+    """A linear layer with the outputs of all heads, one head after the other."""
     first, seed = models[0], draw_seed(models[0].random_state)
     with seeded(seed, resolve_device(first.device)):
-        start = nn.Linear(dataset.X.shape[1], n_classes)  # as DiceClassifier makes it
-    start.to(torch.float32 if dataset.X.dtype == np.float32 else torch.float64)
-    sizes = Counter((model.lr, model.weight_decay) for model in models)
-    groups = []
-    for i, (lr, decay) in enumerate(sizes):
-        groups.append((f"body.layers.{i}.weight", {"lr": lr, "weight_decay": decay}))
-        groups.append((f"body.layers.{i}.bias", {"lr": lr, "weight_decay": 0.0}))
-    body = _Layers(start, list(sizes.values()))
+        linear = nn.Linear(dataset.X.shape[1], n_classes)  # as DiceClassifier makes it
+    linear.to(torch.float32 if dataset.X.dtype == np.float32 else torch.float64)
+    for parameter in linear.parameters():
+        start = parameter.data
+        if criterion.one_logit:  # half the difference: one logit rises as the other falls
+            start = (start[1:] - start[:1]) / 2
+        parameter.data = torch.cat([start] * len(models))
+    n_logits = len(start)
+    body = nn.Sequential(linear, nn.Unflatten(1, (len(models), n_logits)))
     how = {name: getattr(first, name) for name in OF_NET}
     net = NumericNet(
         Head(body, of_user=False), criterion=criterion, padding=Padding(0), precision="fp32",
-        max_grad_norm=None, optimizer__param_groups=groups, shuffle_seed=seed, train_split=None,
-        verbose=0, **how,
+        max_grad_norm=None, lr=first.lr, weight_decay=0.0, optimizer=AdamWOfHeads,
+        optimizer__rates=np.repeat([model.lr / first.lr for model in models], n_logits),
+        optimizer__decays=np.repeat([model.weight_decay for model in models], n_logits),
+        shuffle_seed=seed, train_split=None, verbose=0, **how,
     )  # fmt: skip
     if net.device.startswith("mps"):
         criterion.float()  # Apple's GPUs have no float64
     net.initialize().partial_fit(dataset, rows=[rows] * first.max_epochs)
-    return list(body.layers)
+    if len(models) > 1 and any(net.history[:, "skipped_updates"]):
+        # One head skipped an update for all. Alone, it skips its own.
+        raise FloatingPointError("the loss of one of several heads was NaN or infinite")
+    return linear
 
 
-class _Layers(nn.Module):
-    """Layers of several heads each, all of which begin as one head does."""
+class AdamWOfHeads(torch.optim.Adam):
+    """AdamW with a rate and a decay for each row of its weights, where torch has one for all."""
 
-    def __init__(self, start: nn.Linear, sizes: Sequence[int]) -> None:
-        super().__init__()
-        self.n_classes = start.out_features
-        self.layers = nn.ModuleList(copy.deepcopy(start) for _ in sizes)
-        for size, layer in zip(sizes, self.layers, strict=True):
-            for parameter in layer.parameters():
-                parameter.data = torch.cat([parameter.data] * size)
+    def __init__(self, params: Any, lr: float, rates: np.ndarray, decays: np.ndarray) -> None:
+        super().__init__(params, lr=lr, fused=True)
+        like = self.param_groups[0]["params"][0]
+        self.rates, self.decays = (like.new_tensor(values) for values in (rates, decays))
 
-    def forward(self, X: Tensor) -> Tensor:
-        """Logits of shape (n_rows, n_heads, n_classes)."""
-        z = torch.cat([layer(X) for layer in self.layers], dim=1)
-        return z.unflatten(1, (-1, self.n_classes))
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Take Adam's step from zero, and move each row by that step times its own rate."""
+        (group,) = self.param_groups
+        weight, bias = group["params"]
+        before = weight.clone(), bias.clone()
+        weight.zero_()
+        bias.zero_()
+        super().step()
+        made = 1 - getattr(self, "found_inf", 0)  # a GPU skips a step in its kernel
+        kept = 1 - made * group["lr"] * self.rates * self.decays
+        weight.mul_(self.rates.unsqueeze(1)).add_(before[0] * kept.unsqueeze(1))
+        bias.mul_(self.rates).add_(before[1])
 
 
 class SumOfLosses(nn.Module):
-    """The sum of the losses of several heads, each of its own head's logits."""
+    """The sum of the losses of several heads, each of its own head's logits.
+
+    Two classes whose losses depend only on the difference of their logits are one logit here,
+    which halves the work.
+    """
 
     def __init__(
         self, losses: Sequence[Any], counts: np.ndarray, background: int | None, labels: Any
     ) -> None:
         super().__init__()
         losses = list(map(resolve_loss, losses))
+        binary = len(counts) == 2 and background == 0
+        self.one_logit = binary and all(loss.accepts_one_logit for loss in losses)
+        n_logits = 1 if self.one_logit else len(counts)
         self.groups = nn.ModuleList()
         for heads in groups_of_losses(losses):
             prepared = clone(losses[heads[0]]).prepare(counts, background, classes=labels)
             params = [losses[head].get_params() for head in heads]
-            self.groups.append(_AlikeLosses(prepared, params, heads))
+            self.groups.append(_AlikeLosses(prepared, params, heads, n_logits))
         self.is_stateful = any(group.is_stateful for group in self.groups)
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: None = None) -> Tensor:
-        """The sum, for logits of shape (n_rows, n_heads, n_classes)."""
+        """The sum, for logits of shape (n_rows, n_heads, n_logits)."""
+        if self.one_logit:  # twice as far apart, with the gradient of the second class
+            logits = logits + logits.detach()
         return torch.stack([group(logits, target) for group in self.groups]).sum()
 
 
 class _AlikeLosses(nn.Module):
     """Losses that differ in numbers only, which are tensors over their heads here."""
 
-    def __init__(self, loss: Loss, params: Sequence[Mapping[str, Any]], heads: list[int]) -> None:
+    def __init__(
+        self, loss: Loss, params: Sequence[Mapping[str, Any]], heads: list[int], n_logits: int
+    ) -> None:
         super().__init__()
-        self.is_stateful = loss.is_stateful
+        self.loss, self.is_stateful = loss, loss.is_stateful
         self.register_buffer("heads", torch.tensor(heads))
         values = {name: [of_head[name] for of_head in params] for name in params[0]}
         varied = {n: v for n, v in values.items() if is_number(v[0]) and len(set(v)) > 1}
-        self.numbers, self.memory = list(varied), [name for name, _ in loss.named_buffers()]
-        for name, numbers in varied.items():
-            self.register_buffer(name, torch.tensor(numbers, dtype=torch.float64))
-        for name, buffer in loss.named_buffers():
-            stacked = buffer.double().expand(len(heads), *buffer.shape).clone()
-            self.register_buffer(name.replace(".", "__"), stacked)
-        self.of_heads = vmap(as_function(loss), in_dims=(0, 0, 1, None))
+        given = {n: torch.tensor(v, dtype=torch.float64) for n, v in varied.items()}
+        running = [n for n, _ in loss.named_buffers() if n.endswith("running_")]
+        self.n_running = len(running)
+        for name in running:
+            given[name] = torch.zeros(len(heads), 3, n_logits, dtype=torch.float64)
+        # Of each, its name here and where the loss looks for it.
+        self.given: list[tuple[str, nn.Module, str]] = []
+        for path, of_heads in given.items():
+            name = "of_" + path.replace(".", "__")
+            part, _, attribute = path.replace("__", ".").rpartition(".")
+            self.given.append((name, loss.get_submodule(part), attribute))
+            self.register_buffer(name, of_heads)
+        self._forget()
+        self.of_heads = vmap(self._of_head, in_dims=(1, None, *[0] * len(given)))
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The sum; what the losses remember of this batch is kept."""
-        numbers = {name: self.get_buffer(name) for name in self.numbers}
-        memory = {name: self.get_buffer(name.replace(".", "__")) for name in self.memory}
-        of_heads = logits.index_select(1, self.get_buffer("heads"))
-        losses, changed = self.of_heads(numbers, memory, of_heads, target)
-        for name in self.memory if self.is_stateful else ():
-            setattr(self, name.replace(".", "__"), changed[name].detach())
+        z = logits.index_select(1, self.get_buffer("heads"))
+        given = [self.get_buffer(name) for name, _, _ in self.given]
+        losses, *memory = self.of_heads(z, target, *given)
+        for (name, _, _), values in zip(self._running(), memory, strict=True):
+            setattr(self, name, values.detach())
+        self._forget()
         return losses.sum()
 
+    def _of_head(self, logits: Tensor, target: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+        """The loss of one head, and what it then remembers."""
+        for (_, part, attribute), value in zip(self.given, given, strict=True):
+            setattr(part, attribute, value)
+        loss = self.loss(logits, target)
+        return loss, *(part.get_buffer(attribute) for _, part, attribute in self._running())
 
-def as_function(loss: Loss) -> Callable[..., tuple[Tensor, dict[str, Tensor]]]:
-    """A loss as a function of its numbers, its buffers and a batch: the value, and new buffers.
+    def _forget(self) -> None:
+        """Let the loss itself remember nothing: what vmap leaves there is of no use outside."""
+        for _, part, attribute in self._running():
+            setattr(part, attribute, None)
 
-    `torch.func.vmap` runs it for many numbers at once. They are named as in `get_params`, and the
-    buffers as in `named_buffers`.
-    """
-    loss = copy.deepcopy(loss)
-
-    def call(
-        numbers: Mapping[str, Tensor], buffers: Mapping[str, Tensor], *batch: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        for name, value in {**numbers, **buffers}.items():
-            part, _, own = name.replace("__", ".").rpartition(".")
-            setattr(loss.get_submodule(part), own, value)
-        value = loss(*batch)
-        return value, {name: loss.get_buffer(name) for name in buffers}
-
-    return call
-
-
-def is_number(value: Any) -> bool:
-    """Return True if a setting is a number, and not True or False."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    def _running(self) -> list[tuple[str, nn.Module, str]]:
+        return self.given[len(self.given) - self.n_running :]
 
 
 def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:

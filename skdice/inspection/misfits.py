@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_choice, check_has, checked, naming
+from skdice._tables import frame_of
 from skdice.backbones import DEFAULT_BACKBONE, load_tokenizer
 from skdice.text.alignment import Misfit, align
 from skdice.text.entity import read_entities
-from skdice.text.inputs import read_texts
+from skdice.text.inputs import as_single_texts
 from skdice.text.words import split_texts
 
 
@@ -59,19 +59,11 @@ def alignment_report(
     check_choice("misaligned", misaligned, ("expand", "drop"))
     check_choice("overlapping", overlapping, ("longest",))
     with naming({"X": "texts", "y": "entities"}):
-        rows = read_texts(texts)
+        rows = as_single_texts(texts)
         spans = read_entities(entities, rows)
     source = getattr(words_of, "tokenizer_", getattr(words_of, "backbone", words_of))
     with naming({"backbone": "words_of"}):
         tokenizer = load_tokenizer(str(source)) if isinstance(source, (str, Path)) else source
     check_has("words_of", tokenizer, "backend_tokenizer")
     _, misfits = align(rows, spans, split_texts(tokenizer, rows), misaligned, overlapping)
-    return _table(misfits)
-
-
-def _table(misfits: Iterable[Misfit]) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        return list(misfits)
-    return pd.DataFrame(misfits, columns=list(Misfit._fields))
+    return frame_of(misfits, Misfit._fields)
