@@ -220,7 +220,7 @@ def _read_record(task: Any, number: int, line: str) -> Row:
     keys = [key for key in task.keys if key in record]
     needed = task.keys if task.rows_are == "json" else task.keys[:1]
     if keys[: len(needed)] != list(needed):
-        raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(task.keys)}")
+        raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(needed)}")
     values = [record[key] for key in keys]
     x = values[0] if len(values) == 1 else tuple(values)
     if not task.has_words:

@@ -937,6 +937,13 @@ def test_bad_standard_input_is_named(trained, text, options, message):
     assert not list(trained.glob("*out*"))
 
 
+def test_a_record_without_a_text_is_told_what_it_lacks(trained):
+    result = streamed('{"body": "win"}\n', trained / "c", "-")
+    assert result.exit_code == 1
+    message = "line 1 has ['body'], and classification needs ['text']"
+    assert message in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
