@@ -34,7 +34,8 @@ CASES = {
         ),
         (
             "<collection><document><passage><offset>0</offset><text>Flu.</text><annotation>"
-            '<infon key="type">D</infon><infon key="type">E</infon><location offset="0" length="3"/>'
+            '<infon key="type">D</infon><infon key="type">E</infon>'
+            '<location offset="0" length="3"/>'
             "</annotation></passage></document></collection>",
             None,
         ),
