@@ -92,7 +92,14 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     decided = any(model.decision for model in models)
     if TASKS[task].has_classes and not decided and isinstance(loss, str):
         yield f'Next: --losses "{loss}, {loss} + tuned" adds a tuned decision.'
-    if not best.is_baseline and isinstance(loss, str):
+    if not stays and (best.sampler is not None or best.decision):
+        pages = ["Resampling"] if best.sampler is not None else []
+        pages += ["Tuned decisions"] if best.decision else []
+        yield (
+            f"Next: fit {best.label} in Python, by {' and '.join(pages)} in the guide: skdice "
+            "train knows losses only."
+        )
+    elif not best.is_baseline and isinstance(loss, str):
         option = "" if loss == default else f" --loss {loss}"
         yield f"Next: skdice train FILE{option} --out model"
 

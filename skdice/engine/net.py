@@ -156,6 +156,14 @@ class FineTuningNet(NeuralNet):
         net.history = History(self.history)
         return net
 
+    def epochs(self) -> list[dict[str, Any]]:
+        """What was recorded of each epoch; of an interrupted one nothing."""
+        return [
+            {key: value for key, value in epoch.items() if key != "batches"}
+            for epoch in self.history
+            if "train_loss" in epoch
+        ]
+
     def go_back(self, weights: dict[str, torch.Tensor]) -> None:
         """Take back what a `twin` has trained; the optimiser starts anew."""
         put_back(self.module_, weights)

@@ -237,11 +237,7 @@ class NetEstimator(BaseEstimator):
                 checkpoints=checkpoints,
             )
         finally:
-            self.history_ = [
-                {key: value for key, value in epoch.items() if key != "batches"}
-                for epoch in net.history
-                if "train_loss" in epoch  # an interrupted epoch has none
-            ]
+            self.history_ = net.epochs()
             self.n_iter_ = len(self.history_)
         if (held := plan.validation) is not None:
             self.task.after_training(self, held, self._row_outputs(held.inputs, tell=False))

@@ -146,11 +146,11 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
             For bad parameters or data.
         """
         check_params(self)
-        _check_numbers("Cs", self.Cs, Real, "numbers above 0")
+        _check_ascending("Cs", self.Cs, Real, "numbers above 0")
         for name in ("word_ngrams", "char_ngrams"):
             wanted = "two whole numbers, the sizes of the shortest and longest n-gram"
             sizes = getattr(self, name)
-            _check_numbers(name, sizes if len(sizes) == 2 else (), Integral, wanted)
+            _check_ascending(name, sizes if len(sizes) == 2 else (), Integral, wanted)
         texts = as_texts(X)
         labels = as_labels(y, len(texts))
         weights = check_weights(sample_weight, len(texts))
@@ -245,7 +245,7 @@ def _counts(vectorizer: TfidfVectorizer, texts: list[str]) -> bool:
     return True
 
 
-def _check_numbers(name: str, values: Any, kind: Any, wanted: str) -> None:
+def _check_ascending(name: str, values: Any, kind: Any, wanted: str) -> None:
     """Refuse anything but ascending numbers above 0."""
     numbers = all(isinstance(v, kind) and not isinstance(v, bool) and v > 0 for v in values)
     if not numbers or not len(values) or list(values) != sorted(values):

@@ -35,7 +35,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
         ("Backbone", name if on_hub else "a local folder"),
         ("Architecture", type(estimator.module_.model if native else estimator.module_).__name__),
         ("Loss", f"{_code(estimator.loss)}, that is {_code(repr(resolve_loss(estimator.loss)))}"),
-        ("Epochs", f"{estimator.n_iter_}"),
+        ("Epochs", f"{len(estimator.net_.epochs())}"),
         ("Peak learning rate", f"{estimator.lr_:g}" if hasattr(estimator, "lr_") else "unknown"),
         ("Batch size", f"{estimator.batch_size}"),
         ("skdice", __version__),

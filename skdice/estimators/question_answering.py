@@ -19,6 +19,8 @@ from skdice.tasks.qa import Reading
 from skdice.text.inputs import object_array
 from skdice.text.spans import Candidate
 
+N_WEIGHED = 20  # places among which probabilities sum to 1, as in BERT's evaluation of SQuAD
+
 
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -154,21 +156,22 @@ class DiceQuestionAnswerer(TransformerEstimator):
         -------
         ndarray of object, shape (n,)
             Each a list of up to `n_best` dicts, best first: ``start`` and ``end`` (characters),
-            ``text``, ``score``, and ``probability`` among those listed. "No answer" has start and
-            end None, an empty text, and its score less `null_threshold_`.
+            ``text``, ``score``, and ``probability`` among the best 20, or `n_best` if more. "No
+            answer" has start and end None, an empty text, and its score less `null_threshold_`.
         """
         if n_best < 1:
             raise ValueError(f"n_best={n_best} must be at least 1")
         self._check_fitted()
+        n_weighed = max(n_best, N_WEIGHED)
         rows = []
         for pairs, windows in self._windows_with_logits(self.task.inputs(X)):
-            ranked = self.task.row_outputs(self, windows, n_best)
+            ranked = self.task.row_outputs(self, windows, n_weighed)
             for (_, context), (candidates, null) in zip(pairs, ranked, strict=True):
-                rows.append(self._places(context, candidates, null, n_best))
+                rows.append(self._places(context, candidates, null, n_weighed)[:n_best])
         return object_array(rows)
 
     def _places(
-        self, context: str, candidates: list[Candidate], null: float, n_best: int
+        self, context: str, candidates: list[Candidate], null: float, n_weighed: int
     ) -> list[dict[str, Any]]:
         row: list[dict[str, Any]] = [
             {"start": c.start, "end": c.end, "text": context[c.start : c.end], "score": c.score}
@@ -178,7 +181,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
             score = null - self.null_threshold_ if row else 0.0
             row.append({"start": None, "end": None, "text": "", "score": score})
         row.sort(key=lambda entry: -entry["score"])
-        row = row[:n_best]
+        row = row[:n_weighed]
         for entry, p in zip(row, softmax([e["score"] for e in row]), strict=True):
             entry["probability"] = float(p)
         return row

@@ -87,7 +87,7 @@ def _loss_from_json(loss: Any) -> Any:
 def _history(estimator: Any) -> list[dict[str, Any]]:
     """Return what JSON can hold of each epoch's record, to which callbacks may add anything."""
     rows: list[dict[str, Any]] = []
-    for epoch in estimator.history_:
+    for epoch in estimator.net_.epochs():  # also while it is trained
         rows.append({})
         for name, value in epoch.items():
             with contextlib.suppress(TypeError):

@@ -146,7 +146,9 @@ class TransformerEstimator(Scored, NetEstimator):
         classes : array or list of shape (n_classes,), default=None
             All labels or tags that will ever be seen; needed on the first call unless `y` holds two
             or more. New ones may come later, too: the head grows by them, and they are last in
-            ``classes_``. With several labels a text all must be named at first.
+            ``classes_``, which is then not sorted: for scikit-learn's metrics of probabilities,
+            such as `log_loss`, sort the columns of `predict_proba` by ``np.argsort(classes_)``.
+            With several labels a text all must be named at first.
 
         Returns
         -------

@@ -14,10 +14,10 @@ from skdice.inspection.training import TrainingHistoryDisplay
 from skdice.text.posterior import span_probabilities
 
 if TYPE_CHECKING:
-    from skdice.inspection.alignment import alignment_report
     from skdice.inspection.comparison import ComparisonDisplay
     from skdice.inspection.decision import DecisionDisplay
     from skdice.inspection.gradients import LossGradientDisplay
+    from skdice.inspection.misfits import alignment_report
     from skdice.inspection.next_rows import next_to_label
     from skdice.inspection.report import html_report
     from skdice.inspection.suspects import suspect_labels
@@ -29,7 +29,7 @@ _MODULES = {
     "DecisionDisplay": "decision",
     "LossGradientDisplay": "gradients",
     "TverskySweepDisplay": "sweep",
-    "alignment_report": "alignment",
+    "alignment_report": "misfits",
     "html_report": "report",
     "next_to_label": "next_rows",
     "suspect_labels": "suspects",

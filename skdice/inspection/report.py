@@ -22,9 +22,9 @@ from skdice.inspection.classes import (
 )
 from skdice.inspection.page import as_page, cut, picture
 from skdice.inspection.spans import (
+    MarkedRows,
     SpanConfusionDisplay,
-    _paired,
-    _Tagged,
+    error_pairs,
     outer,
 )
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
@@ -187,13 +187,13 @@ def _spans(
     found = _predicted(estimator, X, y_pred, len(true))
     true, found = model.task.paired_spans(model, inputs, true, found)
     classes, counts = row_counts(true, found)
-    wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
+    wrong = np.array([len(error_pairs(t, p)) for t, p in zip(true, found, strict=True)])
     hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
     examples = []
     for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
         rows = [(sentences[i], outer(row)) for row in (true[i], spans)]
-        right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
+        right, ours = MarkedRows(rows, classes)._repr_html_().split("\n")
         examples.append(
             f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
             f'<p class="note">predicted:</p>{ours}'

@@ -110,7 +110,7 @@ def span_errors(
             )
     pairs = [
         sorted(
-            _paired(get_spans(there, scheme), get_spans(found, scheme)),
+            error_pairs(get_spans(there, scheme), get_spans(found, scheme)),
             key=lambda p: (p[1] or p[2] or ("", 0))[1],
         )
         for there, found in zip(true, pred, strict=True)
@@ -145,7 +145,7 @@ def span_errors(
     return frame_of(records, columns)
 
 
-def _paired(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, Span | None]]:
+def error_pairs(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, Span | None]]:
     """Errors of one sentence: kind, true span, predicted span."""
     right = Counter(true) & Counter(pred)
     left, extra = list((Counter(true) - right).elements()), list((Counter(pred) - right).elements())
@@ -239,7 +239,7 @@ class SpanConfusionDisplay:
         for there, found in zip(true, pred, strict=True):
             for span in (Counter(there) & Counter(found)).elements():
                 counts[index[span[0]], index[span[0]]] += 1
-            for _, right, wrong in _paired(there, found):
+            for _, right, wrong in error_pairs(there, found):
                 at = [len(types) if span is None else index[span[0]] for span in (right, wrong)]
                 counts[at[0], at[1]] += 1
         return cls(counts, types)
@@ -262,7 +262,7 @@ class SpanConfusionDisplay:
         return self
 
 
-class _Tagged:
+class MarkedRows:
     """Sentences with their spans: HTML in a notebook, colours in a terminal, brackets elsewhere.
 
     A sentence is a list of tokens, or a text, whose spans are of characters. A span is (type,
@@ -363,7 +363,7 @@ def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
         rows, _, scheme = read_tags(tags, tags, scheme)
     if [len(row) for row in sentences] != [len(row) for row in rows]:
         raise ValueError("tags must hold one tag for each token of X, sentence by sentence")
-    return _Tagged([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])
+    return MarkedRows([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])
 
 
 @checked
@@ -394,7 +394,7 @@ def show_entities(X: Any, entities: Any) -> Any:
     texts = as_single_texts(X)
     with naming({"y": "entities (those of one text if X is one)"}):
         spans = spans_of_texts(texts, entities)
-    return _Tagged(list(zip(texts, map(outer, spans), strict=True)))
+    return MarkedRows(list(zip(texts, map(outer, spans), strict=True)))
 
 
 def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:

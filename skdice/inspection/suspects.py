@@ -14,7 +14,7 @@ from skdice._checks import check_has, checked, shown
 from skdice._tables import escaped, frame_of
 from skdice.backbones import load_tokenizer
 from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
-from skdice.inspection.spans import _paired, _Tagged
+from skdice.inspection.spans import MarkedRows, error_pairs
 from skdice.metrics.labels import read_labels
 from skdice.metrics.schemes import Span, get_spans
 from skdice.metrics.span import read_tags
@@ -277,7 +277,7 @@ class _Sentences:
         threshold = {kind: np.mean(values) for kind, values in of_type.items()}
         for i, (spans, row) in enumerate(zip(given, scores, strict=True)):
             known: dict[Any, float] = dict(zip(spans, row.tolist(), strict=True))
-            for kind, ours, model in _paired(spans, get_spans(pred[i], scheme)):
+            for kind, ours, model in error_pairs(spans, get_spans(pred[i], scheme)):
                 if ours is not None and not _below(known[ours], threshold[ours[0]]):
                     continue
                 p_model = float(posterior(logs[i], [model])[0]) if model else 1 - known[ours]
@@ -343,7 +343,7 @@ def suspects_page(records: list[Record], X: Any, title: str, n_shown: int = 200)
         for prefix, key in (("", "given"), ("model_", "model")):
             if record[key] is not None:
                 span = record[key], record[f"{prefix}start"], record[f"{prefix}end"]
-                what += _Tagged([_around(row, span)])._repr_html_()
+                what += MarkedRows([_around(row, span)])._repr_html_()
         examples.append(what)
     shown_rows = "".join(f'<div class="example">{example}</div>' for example in examples)
     about = f"{len(records):,} suspects, {len(examples):,} shown; the surest errors come first"

@@ -19,6 +19,12 @@ _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Re
 _WRITTEN = re.compile(r"\s*\[\s*([\'\"\[\d].*)?\]\s*", re.DOTALL)  # a list in a string
 
 
+def first(labels: list[Any]) -> str:
+    """The first 20 labels in brackets, and how many more there are."""
+    more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""
+    return f"{labels[:20]}{more}"
+
+
 class Labels(NamedTuple):
     """Labels in one form, whatever the user gave.
 
@@ -81,8 +87,9 @@ class Labels(NamedTuple):
         names = self.classes.tolist()
         if unseen := sorted(set(names) - set(known), key=str):
             raise ValueError(
-                f"{name} names labels that fit did not see: {unseen[:20]} (classes_ = "
-                f"{known[:20]}): leave them out"
+                f"{name} names labels that fit did not see: {first(unseen)} (classes_ = "
+                f"{first(known)}): leave them out, or fit with a frame of 0 and 1 that has a "
+                "column for each"
             )
         lacking = [label for label in known if label not in names]
         if self.given == "columns" and lacking:
@@ -222,9 +229,10 @@ def known_labels(
     unseen = sorted(set(labels.classes.tolist()) - set(known), key=str)
     if unseen:
         raise ValueError(
-            f"{name} holds labels that fit did not see: {unseen[:20]} (classes_ = {known[:20]}): "
-            "give labels of the type that fit saw and leave other ones out, score the predictions "
-            "with sklearn.metrics, or give a search over folds a scorer, as in scoring='f1_macro'"
+            f"{name} holds labels that fit did not see: {first(unseen)} (classes_ = "
+            f"{first(known)}): give labels of the type that fit saw and leave other ones out, "
+            "score the predictions with sklearn.metrics, or give a search over folds a scorer, "
+            "as in scoring='f1_macro'"
         )
     return labels.values
 

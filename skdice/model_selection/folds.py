@@ -186,7 +186,7 @@ def _held_out(
     if hasattr(model, "predict_proba"):
         classes, table = probabilities_of(model, held)
     elif getattr(_task_of(model), "judged", "") == "answers":
-        table = np.array([row[0]["probability"] for row in model.predict_spans(held, n_best=20)])
+        table = np.array([row[0]["probability"] for row in model.predict_spans(held)])
     elif hasattr(model, "predict_spans"):
         table = model.predict_spans(held)
     parts = (np.asarray(model.predict(held)), table, classes)

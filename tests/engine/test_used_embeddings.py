@@ -12,8 +12,10 @@ from skorch.callbacks import Checkpoint, EarlyStopping
 from torch import nn
 
 from skdice import DiceTokenClassifier
+from skdice.engine.callbacks import AfterEpoch
 from skdice.engine.net import FineTuningNet
 from skdice.engine.used_embeddings import UsedEmbeddings
+from skdice.exceptions import LostParameterWarning
 from tests.fits import Tells, word_tables_from
 
 
@@ -160,3 +162,22 @@ def test_weights_that_a_callback_loads_are_trained_on(settings, sentences):
             fits.append(model.fit(X[:4], y[:4]).net_.module_.state_dict())
     for name, value in fits[0].items():
         torch.testing.assert_close(value, fits[1][name], rtol=1e-4, atol=1e-6)
+
+
+def test_a_model_saved_after_each_epoch_is_that_of_the_epoch(settings, sentences, tmp_path):
+    X, y = sentences
+    model, found = DiceTokenClassifier(**settings), []
+
+    def save(net):
+        with pytest.warns(LostParameterWarning, match="callbacks"):
+            folder = model.save_pretrained(tmp_path / f"epoch-{len(found)}")
+        predicted = np.concatenate(model.predict_proba(X))
+        found.append((folder, predicted, net.history[-1, "train_loss"]))
+
+    with word_tables_from(0):
+        model.set_params(callbacks=[AfterEpoch(save)]).fit(X[:4], y[:4])
+    assert len(found) == 3
+    for i, (folder, predicted, loss) in enumerate(found):
+        read = DiceTokenClassifier.from_pretrained(folder)
+        np.testing.assert_allclose(np.concatenate(read.predict_proba(X)), predicted, atol=1e-6)
+        assert [epoch["train_loss"] for epoch in read.history_][i:] == [loss]

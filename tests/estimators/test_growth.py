@@ -297,6 +297,9 @@ def test_new_labels_are_learnt_and_old_ones_scored(classifier, loss):
     assert classifier.predict(NEW_TEXTS[:2]).tolist() == ["bill", "alarm"]
     tuned = BiasTunedClassifier(classifier, cv="prefit").fit(X_all, y_all)
     assert tuned.score(X_all, y_all) > 0.9
+    classifier.partial_fit(X[:2], ["alarm", "rain"])
+    with pytest.raises(ValueError, match=r"rain.*fit the BiasTunedClassifier again"):
+        tuned.predict_proba(X)
 
 
 def test_several_labels_a_text_are_named_at_first(classifier):

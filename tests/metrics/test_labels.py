@@ -153,6 +153,13 @@ def test_labels_that_fit_did_not_see_are_named():
         known_labels([["toxic", "spite"]], COLUMNS, True, "y_val")
     with pytest.raises(ValueError, match=r"did not see: \['a'\] \(classes_ = \[0, 1\]\)"):
         known_labels([["a"]], [0, 1], True)
+    many = [f"c{i:02}" for i in range(26)]
+    with pytest.raises(
+        ValueError, match=r"'c19'\] and 6 more\): leave them out, or fit with a frame"
+    ):
+        known_labels([["a"]], many, True)
+    with pytest.raises(ValueError, match=r"'c19'\] and 6 more\): give labels of the type"):
+        known_labels(["a", "c00"], many, False)
     with pytest.raises(ValueError, match=r"shape \(4, 3\), and fit saw 0/1 rows of 2 labels"):
         known_labels(ROWS, ["a", "b"], True)
     with pytest.raises(ValueError, match=r"shape \(2,\), and fit saw 0/1 rows of 3 labels"):

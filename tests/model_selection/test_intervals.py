@@ -278,6 +278,16 @@ def test_the_verdict_says_which_loss_to_take():
     assert "Best here" not in said(best)
 
 
+def test_the_verdict_does_not_drop_the_sampler_or_the_decision_of_the_best():
+    best = Row("ce", 0.9, 0, 0)
+    best.label, best.sampler, best.decision = "ce + Sampler + tuned", object(), "tuned"
+    told = said(best, Row("ce", 0.1, -0.9, -0.7))
+    assert "fit ce + Sampler + tuned in Python, by Resampling and Tuned decisions in the" in told
+    assert "train FILE" not in told
+    near = said(best, Row("ce_dice", 0.8, -0.2, 0.1))
+    assert "train FILE --out" in near
+
+
 def test_a_comparison_tells_row_epoch_update_and_the_time_left(capsys, monkeypatch):
     X, y = make_classification(40, weights=[0.5], random_state=0)
     data = {"X_test": X, "y_test": y, "losses": ["ce", "ce + tuned"], "seeds": 1}

@@ -252,9 +252,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     @of_one_fit
     def decide(self, X: Any) -> np.ndarray:
         """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
-        check_is_fitted(self)
+        probabilities = self._inner().predict_proba(X)
         of_proba = log_odds if self.multilabel_ else log
-        logits: np.ndarray = of_proba(self.estimator_.predict_proba(X)) + self.bias_
+        logits: np.ndarray = of_proba(probabilities) + self.bias_
         return logits / self.temperature_
 
     @available_if(lambda self: hasattr(self.estimator, "decisive_window"))

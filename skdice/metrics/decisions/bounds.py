@@ -14,7 +14,7 @@ from scipy.stats import hypergeom
 
 from skdice._checks import checked
 from skdice.metrics.decisions.counts import Counts
-from skdice.metrics.decisions.objectives import Objective, check_number
+from skdice.metrics.decisions.objectives import Objective, check_between
 
 __all__ = ["AlertBudget", "PrecisionAtRecall", "RecallAtPrecision"]
 
@@ -78,7 +78,7 @@ class Bound(Objective):
     loose_first: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_number("confidence", self.confidence, 0, 1)
+        check_between("confidence", self.confidence, 0, 1)
 
     @property
     @abstractmethod
@@ -246,7 +246,7 @@ class RecallAtPrecision(Bound):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("precision", self.precision, 0, 1)
+        check_between("precision", self.precision, 0, 1)
 
     @property
     def asked(self) -> float:
@@ -310,7 +310,7 @@ class PrecisionAtRecall(Bound):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("recall", self.recall, 0, 1)
+        check_between("recall", self.recall, 0, 1)
 
     @property
     def asked(self) -> float:
@@ -360,7 +360,7 @@ class AlertBudget(Bound):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("per_thousand", self.per_thousand, 0, 1000)
+        check_between("per_thousand", self.per_thousand, 0, 1000)
 
     @property
     def asked(self) -> float:

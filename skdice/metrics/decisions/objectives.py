@@ -101,7 +101,7 @@ class Fbeta(Objective):
     average: str = "auto"
 
     def __post_init__(self) -> None:
-        check_number("beta", self.beta, 0, 1e6)
+        check_between("beta", self.beta, 0, 1e6)
         check_choice("average", self.average, ("auto", "micro", "macro"))
 
     def value(self, counts: Counts) -> np.ndarray:
@@ -274,7 +274,7 @@ class Cost(Objective):
         return bool(self.matrix[0][1] >= self.matrix[0][0])
 
 
-def check_number(name: str, value: float, low: float, high: float) -> None:
+def check_between(name: str, value: float, low: float, high: float) -> None:
     """Refuse what is not between two numbers, ends excluded."""
     if not low < value < high:
         raise ValueError(f"{name}={shown(value)} must be above {low} and below {high:g}")
