@@ -28,6 +28,12 @@ def warn(message: str, category: type[SkdiceWarning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def tell(messages: list[tuple[str, type[SkdiceWarning]]]) -> None:
+    """Warn of all that `told_later` collected."""
+    while messages:
+        warn(*messages.pop(0))
+
+
 @contextmanager
 def told_later(messages: list[tuple[str, type[SkdiceWarning]]]) -> Iterator[None]:
     """Collect what this thread warns of, for the thread that the user's line runs in."""

@@ -95,7 +95,7 @@ def bioc(text: str) -> Reading:
     """Documents of passages with annotations."""
     try:
         root = minidom.parseString(text.encode()).documentElement
-    except (ExpatError, ValueError) as error:
+    except (ExpatError, ValueError, LookupError) as error:
         raise ContradictionError(f"no XML: {error}") from error
     found = []
     strays = ("passage", "annotation", "location", "text")
@@ -117,8 +117,9 @@ def bioc(text: str) -> Reading:
                 mention = held(item, "text")
                 need(mention is None or same(whole[start:end], mention), "another text there")
                 kinds = [i for i in parts(item, "infon") if i.getAttribute("key") == "type"]
-                need(len(kinds) == 1, "no type, or two")
-                label = "".join(c.data for c in kinds[0].childNodes)
+                names = {"".join(c.data for c in kind.childNodes) for kind in kinds}
+                need(len(names) == 1, "no type, or two")
+                (label,) = names
                 need(label.strip(), "no type")
                 entities.append((start, end, label))
         found.append((whole, entities))

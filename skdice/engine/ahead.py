@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from skdice._warn import told_later, warn
+from skdice._warn import tell, told_later
 
 T = TypeVar("T")
 
@@ -29,8 +29,7 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
             try:
                 item = coming.result()
             finally:
-                while told:
-                    warn(*told.pop(0))
+                tell(told)
             if item is nothing:
                 return
             coming = worker.submit(make)

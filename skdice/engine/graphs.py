@@ -124,6 +124,12 @@ class Graphs:
                 take_back()
 
 
+def give_memory_back() -> None:
+    """Free what graphs held that are gone: torch keeps it, and no other recording can use it."""
+    with PROCESS:  # not while another thread records
+        torch.cuda.empty_cache()
+
+
 def record(
     function: Callable[[dict[str, torch.Tensor]], Tensors],
     inputs: dict[str, torch.Tensor],

@@ -17,7 +17,6 @@ from skorch.history import History
 from torch import nn
 
 from skdice._compat import expect_skipped_steps
-from skdice._lock import PROCESS
 from skdice.engine import devices, ranks
 from skdice.engine.accumulation import accumulate
 from skdice.engine.attention import settle_attention
@@ -33,7 +32,7 @@ from skdice.engine.devices import (
 )
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit import Fit
-from skdice.engine.graphs import SEVERAL, Graphs, flat
+from skdice.engine.graphs import SEVERAL, Graphs, flat, give_memory_back
 from skdice.engine.layouts import layout_to_predict, layout_to_train
 from skdice.engine.layouts.layout import Batch, Inputs, Layout, Padding
 from skdice.engine.module import copy_with_same_weights, parameter_groups
@@ -262,8 +261,7 @@ class FineTuningNet(NeuralNet):
             if fit_params.get("epochs") is None and not self.keep_optimizer:
                 self.optimizer_.state.clear()
             if fit is not None and fit.recorded:
-                with PROCESS:  # not while another thread records
-                    torch.cuda.empty_cache()  # of memory that no other fit can use
+                give_memory_back()
         return self
 
     def layout(self, dataset: EncodedDataset) -> Layout | None:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from skorch.history import History
 
+# Of what `state_of` gives. A fit begins anew where there are checkpoints of another format only.
+FORMAT = 2
 # Skipped updates in a row that end a fit.
 MOST_SKIPPED = 10
 

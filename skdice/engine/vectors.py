@@ -14,7 +14,7 @@ from skdice.engine import devices
 from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype, resolve_device, to_device
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.graphs import Graphs
+from skdice.engine.graphs import Graphs, give_memory_back
 from skdice.engine.layouts import layout_to_predict
 from skdice.engine.layouts.architectures import architecture_of
 from skdice.engine.layouts.layout import Padding, nothing_further, pool
@@ -84,6 +84,10 @@ def run_encoder(
         return layout.for_each(windows, batch_size, lambda inputs: graphs(inputs)[0].cpu())
     finally:
         settle_attention(module, "cpu")
+        recorded = graphs.recorded
+        graphs.shapes.clear()
+        if recorded:
+            give_memory_back()
 
 
 def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -> np.ndarray:

@@ -26,7 +26,7 @@ from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_i
 from skdice.engine.devices import check_device, seeded, tell_of_load
 from skdice.engine.fit_plan import Examples, FitPlan, Mode, check_reduction, plan_fit
 from skdice.engine.net import FineTuningNet
-from skdice.engine.progress import trained_state
+from skdice.engine.progress import FORMAT, trained_state
 from skdice.engine.recipe import epochs_for, patience_of, rate_of
 from skdice.estimators.net_settings import OF_NET, check_net_params
 from skdice.exceptions import CollapseWarning
@@ -262,7 +262,8 @@ class NetEstimator(BaseEstimator):
         # Random numbers and the table of used embeddings are of one kind of device.
         settings["device"] = torch.device(self.net_.device).type
         module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
-        identity = digest(settings, vars(plan.dataset), plan.validation, module, criterion)
+        data = vars(plan.dataset), plan.validation
+        identity = digest(FORMAT, settings, data, module, criterion)
         checkpoints = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)
         if self.resume == "never":
             checkpoints.clear()

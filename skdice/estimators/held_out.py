@@ -32,9 +32,11 @@ def probabilities_of(model: Any, X: Any) -> tuple[np.ndarray, Any]:
     """The labels of the columns of ``predict_proba``, and what it gives."""
     classes = outputs_of(getattr(model, "best_estimator_", model))
     table = model.predict_proba(X)
-    if isinstance(table, list):  # a table (n, 2) for each label, as of a random forest
+    if isinstance(classes, list):  # as a random forest has: classes and a table for each label
         table = np.column_stack([of_label[:, 1] for of_label in table])
         classes = np.arange(table.shape[1])
+    elif isinstance(table, list):  # of sentences
+        table = object_array(table)
     return classes, table
 
 

@@ -54,6 +54,8 @@ class Labels(NamedTuple):
 
     def joined(self, more: Any) -> Labels:
         """The same with all labels that will ever be seen, as `partial_fit` is told them."""
+        if not is_ordered(more):
+            raise TypeError(f"classes={shown(more)} must be a list of labels")
         if self.given == "labels":
             every = read_labels([*self.classes.tolist(), *more], name="classes")
             return self._replace(classes=every.classes)

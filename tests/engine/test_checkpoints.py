@@ -448,3 +448,14 @@ def test_every_estimator_has_the_parameters():
         params = cls().get_params()
         assert params["checkpoint_dir"] is None
         assert params["resume"] == "auto"
+
+
+def test_a_checkpoint_of_another_format_is_left_alone(tmp_path, numbers, whole):
+    with pytest.MonkeyPatch.context() as patch, killed_at(9):
+        patch.setattr("skdice.estimators._net_estimator.FORMAT", 1)
+        classifier(tmp_path).fit(*numbers)
+    steps = []
+    with each_update(lambda: steps.append(1)):
+        model = classifier(tmp_path).fit(*numbers)
+    assert len(steps) == 16
+    assert_same_fit(model, whole)

@@ -33,6 +33,13 @@ CASES = {
             None,
         ),
         (
+            "<collection><document><passage><offset>0</offset><text>Flu.</text><annotation>"
+            '<infon key="type">D</infon><infon key="type">E</infon>'
+            '<location offset="0" length="3"/>'
+            "</annotation></passage></document></collection>",
+            None,
+        ),
+        (
             "<collection><document><passage><text>Rome</text><text>Flu.</text></passage>"
             "</document></collection>",
             None,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from skorch.callbacks import Callback
@@ -155,3 +156,34 @@ def test_rates_fall_from_layer_to_layer(harness):
     assert groups["encoder.encoder.layer.5.*"] == {"lr": 0.32}
     assert groups["encoder.encoder.layer.0.*"]["lr"] == pytest.approx(0.01)
     assert groups["encoder.embeddings.*"]["lr"] == pytest.approx(0.005)
+
+
+@pytest.mark.skipif(not (PAPER / "results").exists(), reason="an sdist has no records")
+def test_the_readme_quotes_what_the_records_say(harness):
+    """The row on tuning: means over cells, and of the Trainer's defaults by the number of rows."""
+    recipe = harness["recipe"]
+    args = argparse.Namespace(cells=list(recipe.CELLS), sizes=list(recipe.SIZES), seeds=2)
+    grid = {"losses": list(recipe.LOSSES), "rates": list(recipe.RATES)}
+    vars(args).update(grid, epochs=list(recipe.EPOCHS), first_seed=0, start=None, limit=None)
+    vars(args).update(dev_rows=300, test_rows=2000, precision="bf16", backbone=None)
+    args.batch_size = recipe.BATCH
+    done = recipe.runs(harness["run"].read(recipe.RESULTS))
+
+    def means(row):
+        found = recipe.regrets(done, args, row, "ce_dice")
+        assert len(found) == 18
+        return {cell: np.mean([regret for regret, _ in pairs]) for cell, pairs in found.items()}
+
+    ours, trainer, third = map(means, ("auto", "Trainer", "simpletransformers"))
+    by_size = (np.mean([v for cell, v in trainer.items() if cell[1] == n]) for n in args.sizes)
+    sizes = ", ".join(f"{value:.1f}" for value in by_size)
+    rows = f"{np.mean(list(trainer.values())):.0f} ({sizes} with 100, 400, 2,000 rows)"
+    line = next(
+        line
+        for line in (PAPER.parents[1] / "README.md").read_text().splitlines()
+        if line.startswith("| F1 lost by not tuning")
+    )
+    cells = [cell.strip() for cell in line.split("|")]
+    assert cells[2].startswith(f"[{np.mean(list(ours.values())):.1f} points]")
+    assert cells[3] == rows
+    assert cells[4] == f"{np.mean(list(third.values())):.0f}"

@@ -223,7 +223,10 @@ def _check_level(source: Source, node: Any) -> None:
 def _element(source: Source, node: Any) -> dict[str, Any]:
     """A document, a passage, a sentence or an annotation, as JSON has it."""
     _check_level(source, node)
-    found: dict[str, Any] = {"infons": {i.get("key"): i.text or "" for i in node.findall("infon")}}
+    infons = [(i.get("key"), i.text or "") for i in node.findall("infon")]
+    if len({value for key, value in infons if key == "type"}) > 1:
+        raise source.fault("the file", f"a <{node.tag}> has two types: {shown(infons)}")
+    found: dict[str, Any] = {"infons": dict(infons)}
     for name in ("id", "text"):
         child = node.find(name)
         if child is not None:

@@ -38,7 +38,7 @@ class FoldHeads:
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
-        x = torch.from_numpy(np.array(X)).to(self.weight)
+        x = torch.from_numpy(np.array(X, dtype=np.float64)).to(self.weight)
         return (torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)).numpy()
 
 
