@@ -186,7 +186,7 @@ def _standard_input(encoding: str) -> Iterable[str]:
 def _stream(estimator: Any, lines: Iterable[str]) -> Iterator[Row]:
     """Rows of standard input: JSON lines, lines of text, or blocks of lines of tokens."""
     from skdice.datasets.files import is_record
-    from skdice.tasks._token_rows import tokens_of_block
+    from skdice.tasks.token_rows import tokens_of_block
 
     task, block = estimator.task, list[str]()
     as_json = True if task.rows_are == "json" else None

@@ -9,7 +9,7 @@ from skdice.datasets.source import Source
 from skdice.datasets.squad import squad
 from skdice.datasets.tables import Unlabelled
 from skdice.tasks._base import Task
-from skdice.tasks._token_rows import table_of_scores
+from skdice.tasks.token_rows import table_of_scores
 from skdice.text.answers import as_questions
 
 

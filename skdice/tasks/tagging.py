@@ -31,7 +31,7 @@ from skdice.metrics.schemes import (
 )
 from skdice.metrics.span import read_tags
 from skdice.tasks._base import label_names
-from skdice.tasks._token_rows import TokenRows
+from skdice.tasks.token_rows import TokenRows
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.inputs import as_names, as_sentences, as_tags

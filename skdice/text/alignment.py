@@ -42,7 +42,7 @@ class TextTags(list[str | None]):
 def holds_texts(X: Any) -> bool:
     """Return True if the rows of X are texts, and not lists of tokens."""
     rows = plain_values(X)
-    return is_ordered(rows) and isinstance(next(iter(rows), None), str)
+    return is_ordered(rows) and len(rows) > 0 and isinstance(next(iter(rows)), str)
 
 
 def tags_of_texts(X: Any, y: Any) -> list[Any]:

@@ -26,7 +26,6 @@ from skdice.losses import (
     WeightedCrossEntropyLoss,
     functional,
 )
-from skdice.model_selection.heads.training import as_function
 
 COUNTS = [[30.0, 6.0, 4.0], [20.0, 20.0, 1.0]]
 # Numbers that are not the defaults, where a search space would leave a parameter alone.
@@ -50,6 +49,20 @@ MORE = {
         },
     ),
 }
+
+
+def as_function(loss):
+    """A loss as a function of its numbers, its buffers and a batch: the value, and new buffers."""
+    loss = copy.deepcopy(loss)
+
+    def call(numbers, buffers, *batch):
+        for name, value in {**numbers, **buffers}.items():
+            part, _, own = name.replace("__", ".").rpartition(".")
+            setattr(loss.get_submodule(part), own, value)
+        value = loss(*batch)
+        return value, {name: loss.get_buffer(name) for name in buffers}
+
+    return call
 
 
 def searched(loss):

@@ -125,8 +125,9 @@ class AdamWOfHeads(torch.optim.Adam):
     """AdamW with a rate and a decay for each row of its weights, where torch has one for all."""
 
     def __init__(self, params: Any, lr: float, rates: np.ndarray, decays: np.ndarray) -> None:
-        super().__init__(params, lr=lr, fused=True)
-        like = self.param_groups[0]["params"][0]
+        params = list(params)
+        like = params[0]["params"][0] if isinstance(params[0], dict) else params[0]
+        super().__init__(params, lr=lr, fused=like.device.type in ("cpu", "cuda"))
         self.rates, self.decays = (like.new_tensor(values) for values in (rates, decays))
 
     @torch.no_grad()
