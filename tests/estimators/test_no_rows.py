@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,7 @@ def test_partitions_that_a_filter_emptied_are_labelled(tiny_backbone, tmp_path, 
     recipe = re.search(r"^```python\n([^`]*def labels_of[^`]*)^```$", page, re.M)[1]
     Path("predicting.py").write_text(recipe)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "predicting", raising=False)  # a page has one of that name
     from predicting import labels_of
 
     table = pd.DataFrame({"text": TEXTS * 4, "keep": [True] * 12 + [False] * 36})
