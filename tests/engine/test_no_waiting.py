@@ -151,8 +151,8 @@ def run_without_values(net, batch):
         patch.setattr(net_module, "to_device", without_values)
         # The fused kernel, which has no form without values, is told what to skip.
         skipped = []
-        # AdamW and the optimiser of heads have theirs from Adam.
-        patch.setattr(torch.optim.Adam, "step", lambda self: skipped.append(self.found_inf))
+        for kind in (torch.optim.AdamW, torch.optim.Adam):  # that of heads steps as Adam does
+            patch.setattr(kind, "step", lambda self: skipped.append(self.found_inf))
         net.initialize_optimizer()
         net.optimizer_.defaults["fused"] = True
         net.start_schedule(2, "linear", 0.0)
