@@ -46,6 +46,7 @@ class SearchRun:
     error: Exception | None = None  # of the last trial that failed
     _running: list[Any] = field(default_factory=list)  # trials of this round
     _records: list[TrialRecord] = field(default_factory=list)  # of these trials
+    _told: int | None = None  # the trial whose result Optuna took last
     _progress: SearchProgress = field(init=False)
 
     def to_the_end(self) -> None:
@@ -96,8 +97,20 @@ class SearchRun:
 
     def _optimize(self) -> None:
         """Run Optuna's loop, in which each round is one call of the strategy."""
-        if self._n_missing() > 0:
-            self.study.optimize(self._round, callbacks=[self._after_round])
+        from optuna.trial import TrialState
+
+        while self._n_missing() > 0:
+            try:
+                return self.study.optimize(self._round, callbacks=[self._after_round])
+            except ValueError:
+                # Two processes may take one waiting trial from a database: the second cannot tell
+                # Optuna its result, and goes on.
+                first = self._running[0].number if self._records else None
+                known = self.study.get_trials(deepcopy=False)
+                made = TrialState.COMPLETE, TrialState.PRUNED
+                if first in (None, self._told) or known[first].state not in made:
+                    raise
+                self._running, self._records = [], []
 
     def _n_missing(self) -> int:
         known = self.study.get_trials(deepcopy=False)
@@ -146,6 +159,7 @@ class SearchRun:
         """Tell Optuna the other trials of the round, and the callbacks all of them."""
         from optuna.trial import TrialState
 
+        self._told = first.number
         for trial, record in zip(self._running, self._records, strict=True):
             if trial.number != first.number:
                 trial.set_user_attr("record", record.to_attrs())

@@ -888,6 +888,27 @@ def test_four_processes_share_a_study_and_one_is_killed(tmp_path):
     assert len({trial.params["C"] for trial in trials}) == len(trials)  # none twice
 
 
+def test_a_trial_that_another_process_ended_first_ends_no_search(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+
+    class Overtaken(LogisticRegression):
+        def score(self, X, y):
+            study = optuna.load_study(study_name="s", storage=storage)
+            for trial in study.trials[1:2]:  # as another who took the same trial from the queue
+                if trial.state.name == "RUNNING":
+                    study.tell(trial.number, 0.5)
+            return super().score(X, y)
+
+    space = {"C": FloatDistribution(1e-3, 10.0, log=True)}
+    how = {"storage": str(tmp_path / "study.db"), "study_name": "s", "scoring": None}
+    rows, labels = make_classification(60, weights=[0.8], random_state=0)
+    search(space, Overtaken(), n_trials=4, cv=2, pruner=None, **how).fit(rows, labels)
+    study = optuna.load_study(study_name="s", storage=storage)
+    states = [trial.state.name for trial in study.trials]
+    assert states.count("COMPLETE") >= 4
+    assert "RUNNING" not in states
+
+
 def test_the_sweep_over_alpha():
     from skdice.inspection import TverskySweepDisplay
 
