@@ -90,7 +90,9 @@ def main() -> None:
         parts["decisions"] = decisions.table(json.loads(decided.read_text()))
     kept = args.runs.with_name("decisions-kept.json")
     if kept.exists():
-        parts["calibration"] = decisions.error_table(json.loads(kept.read_text()))
+        found = json.loads(kept.read_text())
+        parts["calibration"] = decisions.error_table(found)
+        parts["calibration of each set"] = decisions.errors_of_sets(found)
     for page in args.pages:
         text = page.read_text()
         for name, made in parts.items():

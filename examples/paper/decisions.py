@@ -171,18 +171,11 @@ def errors(dev: Part, test: Part) -> dict[str, float]:
 
     at = frequent(dev) if dev.positive is None else 1 - dev.positive
     event = test.truth != at
-    default = shipped(dev, 0)
-    likely = calibrate(dev.log_p, dev.truth, biases=True)
     found = {}
     for name, (temperature, bias) in {
         "as it is": (1.0, np.zeros(len(dev.classes))),
         "temperature": calibrate(dev.log_p, dev.truth, biases=False),
-        "tuned": (1.0, default),
-        "tuned, temperature": (
-            calibrate(dev.log_p + default, dev.truth, biases=False)[0],
-            default,
-        ),
-        "neg_log_loss": likely,
+        "neg_log_loss": calibrate(dev.log_p, dev.truth, biases=True),
     }.items():
         p = 1 - softmax((test.log_p + bias) / temperature, axis=1)[:, at]
         found[name] = 100 * expected_calibration_error(event, np.clip(p, 0, 1))
@@ -191,19 +184,36 @@ def errors(dev: Part, test: Part) -> dict[str, float]:
 
 def error_table(found: list[dict[str, Any]]) -> list[str]:
     """The mean calibration error by loss, each data set alike."""
-    # Those of tuned decisions are of a rule that is gone.
-    names = [name for name in found[0]["ece"] if not name.startswith("tuned")]
+    names = list(found[0]["ece"])
     lines = ["| loss | fits | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
-    for loss in dict.fromkeys(record["job"]["loss"] for record in found):
-        rows = [record for record in found if record["job"]["loss"] == loss]
-        sets = dict.fromkeys(record["job"]["task"] for record in rows)
-        means = [
-            np.mean([np.mean([r["ece"][n] for r in rows if r["job"]["task"] == s]) for s in sets])
-            for n in names
-        ]
-        cells = " | ".join(f"{mean:.2f}" for mean in means)
-        lines.append(f"| {loss} | {len(rows)} | {cells} |")
+    by_set = errors_by_set(found)
+    for loss in dict.fromkeys(loss for _, loss in by_set):
+        of_sets = [rows for (_, other), rows in by_set.items() if other == loss]
+        means = np.mean([rows.mean(axis=0) for rows in of_sets], axis=0)
+        lines.append(f"| {loss} | {sum(map(len, of_sets))} | {points(means)} |")
     return lines
+
+
+def errors_of_sets(found: list[dict[str, Any]]) -> list[str]:
+    """The mean calibration error by data set and loss."""
+    names = list(found[0]["ece"])
+    lines = ["| data, loss | fits | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
+    for (name, loss), rows in sorted(errors_by_set(found).items()):
+        lines.append(f"| {name}, {loss} | {len(rows)} | {points(rows.mean(axis=0))} |")
+    return lines
+
+
+def errors_by_set(found: list[dict[str, Any]]) -> dict[tuple[str, str], np.ndarray]:
+    """Calibration errors of each data set and loss: a row a fit, a column a way."""
+    rows: dict[tuple[str, str], list[Any]] = {}
+    for record in found:
+        of = record["job"]["task"], record["job"]["loss"]
+        rows.setdefault(of, []).append(list(record["ece"].values()))
+    return {of: np.array(values) for of, values in rows.items()}
+
+
+def points(values: np.ndarray) -> str:
+    return " | ".join(f"{value:.2f}" for value in values)
 
 
 def plug_in(part: Part, seed: int) -> np.ndarray:
