@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has
+from skdice._types import Rows
 from skdice.text.entity import read_entities
 from skdice.text.inputs import as_sentences, as_single_texts, as_tags
 from skdice.text.posterior import judged
 from skdice.text.queries import as_entities
 
 
-def span_hits(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def span_hits(estimator: Any, X: Rows, y: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Whether each span is right that a tagger predicts for new rows, and its score.
 
     Of calibrated scores near 0.8, four in five are right. scikit-learn's `CalibrationDisplay` draws

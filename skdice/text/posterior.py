@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from skdice._checks import as_numbers, as_row_list, check_choice, check_lengths, checked
+from skdice._types import Rows
 from skdice.metrics.calibration import calibrate
 from skdice.metrics.schemes import SCHEMES, Span, borders, get_spans, infer_scheme, transitions
 from skdice.metrics.span import read_spans
@@ -22,8 +23,8 @@ _FEW = 200  # spans with which a correction counts half
 
 @checked
 def span_probabilities(
-    proba: Any,
-    spans: Any,
+    proba: Rows,
+    spans: Rows,
     classes: Sequence[str],
     *,
     scheme: str = "auto",
