@@ -9,8 +9,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from skdice._checks import plain_values, shown
+from skdice.inputs.labels import as_labels
 from skdice.metrics import positive_class
-from skdice.metrics.labels import as_labels
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.text import TextOverSampler
 from skdice.text.inputs import as_texts, take

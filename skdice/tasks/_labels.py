@@ -10,8 +10,8 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, check_known
 from skdice.exceptions import MissingLabelWarning
+from skdice.inputs.labels import Labels
 from skdice.metrics import positive_class
-from skdice.metrics.labels import Labels
 from skdice.text.inputs import check_width
 
 

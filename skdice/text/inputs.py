@@ -25,8 +25,8 @@ from skdice._checks import (
     shown,
 )
 from skdice._compat import safe_indexing
-from skdice.metrics.labels import as_labels as as_labels
-from skdice.metrics.labels import is_indicator
+from skdice.inputs.labels import as_labels as as_labels
+from skdice.inputs.labels import is_indicator
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:

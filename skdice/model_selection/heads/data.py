@@ -11,7 +11,7 @@ from sklearn.base import clone
 from skdice.engine.arrays import blocks
 from skdice.engine.recipe import epochs_for
 from skdice.estimators.classifier import DiceClassifier
-from skdice.metrics.labels import as_labels
+from skdice.inputs.labels import as_labels
 from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.heads.predictions import ClassHead, TagHead
 from skdice.model_selection.heads.training import FoldHeads, fit_heads
