@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import check_choice, check_has, checked, naming, shown
+from skdice.inputs.entities import Entity
 from skdice.text.encoding import BLOCK
-from skdice.text.entity import Entity
 from skdice.text.inputs import as_single_texts, check_characters
 from skdice.text.subwords import PIECE, pieces
 
