@@ -10,8 +10,8 @@ from transformers.pipelines import get_supported_tasks
 
 from skdice import estimators
 from skdice.engine.adapters import PEFT_TYPES
+from skdice.inputs.answers import as_questions
 from skdice.tasks import TASKS
-from skdice.text.answers import as_questions
 from skdice.text.inputs import as_sentences, as_texts
 
 

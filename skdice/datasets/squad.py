@@ -11,7 +11,7 @@ from typing import Any
 from skdice._checks import as_row_list, check_lengths, checked, shown
 from skdice.datasets.files import fault, write_text
 from skdice.datasets.source import Source
-from skdice.text.answers import as_answers
+from skdice.inputs.answers import as_answers
 
 
 @checked

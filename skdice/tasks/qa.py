@@ -12,11 +12,11 @@ from skdice._checks import counted
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
 from skdice.exceptions import MisalignedWarning
+from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.tasks._base import Blocks
 from skdice.tasks._question_rows import QuestionRows
-from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
 from skdice.text.long_texts import Cuts
