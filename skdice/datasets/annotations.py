@@ -18,7 +18,7 @@ from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, wi
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
-from skdice.text.inputs import check_characters
+from skdice.inputs.texts import check_characters
 
 
 class Annotations(NamedTuple):

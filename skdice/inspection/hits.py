@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has
 from skdice.inputs.entities import read_entities
-from skdice.text.inputs import as_sentences, as_single_texts, as_tags
+from skdice.inputs.texts import as_sentences, as_single_texts, as_tags
 from skdice.text.posterior import judged
 from skdice.text.queries import as_entities
 

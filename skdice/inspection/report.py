@@ -14,6 +14,7 @@ from skdice._checks import as_row_list, check_has, check_lengths, checked, count
 from skdice._tables import escaped, html_table
 from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import as_labels, known_labels, paired_labels
+from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     items_of,
@@ -29,7 +30,6 @@ from skdice.inspection.spans import (
     error_pairs,
     outer,
 )
-from skdice.text.inputs import as_texts
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 

@@ -16,7 +16,7 @@ from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
 from skdice.inputs.labels import as_labels, read_labels
-from skdice.text.inputs import check_groups, holds_tags
+from skdice.inputs.texts import check_groups, holds_tags
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from skdice.inputs.texts import as_tags, target_rows
 from skdice.metrics.schemes import Span, get_spans, infer_scheme
 from skdice.metrics.span import read_spans
-from skdice.text.inputs import as_tags, target_rows
 
 _NAMES = {
     "PER": "person",

@@ -20,8 +20,8 @@ from skdice.inputs.labels import (
     read_labels,
     single_labels,
 )
+from skdice.inputs.texts import holds_tags, object_array
 from skdice.metrics.classification import class_scores
-from skdice.text.inputs import holds_tags, object_array
 
 NAMES = [["toxic", "threat"], [], ["toxic"], ["obscene", "toxic"]]
 ROWS = MultiLabelBinarizer().fit_transform(NAMES)
