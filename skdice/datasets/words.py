@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from skdice.inputs.entities import Entity
-from skdice.metrics.schemes import to_tags
+from skdice.tags.schemes import to_tags
 from skdice.text.spans import flat_spans
 
 # Runs without white space and punctuation, or one sign of it; joiners stay in their emoji.

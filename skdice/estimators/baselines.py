@@ -39,7 +39,7 @@ from skdice.inputs.texts import (
 )
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.positive import positive_class
-from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
+from skdice.tags.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.tasks.tagging import Tagging
 
 

@@ -21,7 +21,7 @@ from skdice._checks import (
 )
 from skdice._tables import TextTable
 from skdice.metrics.credit import MODES, credit
-from skdice.metrics.schemes import (
+from skdice.tags.schemes import (
     SCHEMES,
     Span,
     get_spans,

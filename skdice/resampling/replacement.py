@@ -19,8 +19,8 @@ from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice.inputs.labels import as_labels
 from skdice.inputs.texts import as_sentences, as_tags, as_texts, holds_tags, object_array, take
-from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
 from skdice.resampling.tags import TagOverSampler, TagSampler
+from skdice.tags.schemes import get_spans, infer_scheme, to_tags
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

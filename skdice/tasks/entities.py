@@ -20,8 +20,8 @@ from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.entities import Entity, check_type, read_entities
 from skdice.inputs.texts import as_single_texts, check_weights
-from skdice.metrics.schemes import infer_scheme
 from skdice.metrics.span import report_of_spans, report_text
+from skdice.tags.schemes import infer_scheme
 from skdice.tasks._base import Blocks, label_names
 from skdice.tasks.tagging import Tagging
 from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of

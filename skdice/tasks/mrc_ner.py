@@ -15,7 +15,7 @@ from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.inputs.texts import as_sentences, check_weights
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics import span_precision_recall_fscore_support
-from skdice.metrics.schemes import to_tags
+from skdice.tags.schemes import to_tags
 from skdice.tasks.token_rows import TokenRows, table_of_scores
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts

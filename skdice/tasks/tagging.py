@@ -22,7 +22,8 @@ from skdice.metrics import (
     span_report,
 )
 from skdice.metrics.credit import MODES
-from skdice.metrics.schemes import (
+from skdice.metrics.span import read_tags
+from skdice.tags.schemes import (
     check_prefixes,
     check_tags,
     get_spans,
@@ -30,7 +31,6 @@ from skdice.metrics.schemes import (
     refuse_strays,
     split_tag,
 )
-from skdice.metrics.span import read_tags
 from skdice.tasks._base import label_names
 from skdice.tasks.token_rows import TokenRows
 from skdice.text.decoding import decode

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from skdice.metrics.schemes import transitions
+from skdice.tags.schemes import transitions
 
 
 def viterbi(

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skdice.inputs.texts import as_tags, target_rows
-from skdice.metrics.schemes import Span, get_spans, infer_scheme
 from skdice.metrics.span import read_spans
+from skdice.tags.schemes import Span, get_spans, infer_scheme
 
 _NAMES = {
     "PER": "person",

@@ -49,7 +49,7 @@ from skdice.metrics import (
 )
 from skdice.metrics.decisions.span_counts import SpanCounter
 from skdice.metrics.decisions.tuning import tune_bias
-from skdice.metrics.schemes import SCHEMES, get_spans
+from skdice.tags.schemes import SCHEMES, get_spans
 from skdice.text.posterior import SpanScales, judged
 from skdice.text.spans import ScoredSpan
 

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skdice import DiceClassifier
 from skdice.losses import resolve_loss
-from skdice.metrics.schemes import faults, get_spans
+from skdice.tags.schemes import faults, get_spans
 from skdice.text.decoding import decode
 from skdice.text.posterior import SpanPosterior
 from tests.examples.scripts import PAPER, scripts

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.metrics import convert_scheme
-from skdice.metrics.schemes import (
+from skdice.tags.schemes import (
     check_tags,
     faults,
     get_spans,
