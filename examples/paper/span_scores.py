@@ -25,8 +25,8 @@ from scipy.special import log_softmax
 
 from skdice.metrics import expected_calibration_error
 from skdice.metrics.calibration import calibrate
+from skdice.tags.decoding import decode
 from skdice.tags.schemes import get_spans
-from skdice.text.decoding import decode
 from skdice.text.posterior import SpanPosterior, SpanScales, judged
 from skdice.text.spans import ScoredSpan
 

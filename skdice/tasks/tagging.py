@@ -23,6 +23,7 @@ from skdice.metrics import (
 )
 from skdice.metrics.credit import MODES
 from skdice.metrics.span import read_tags
+from skdice.tags.decoding import decode
 from skdice.tags.schemes import (
     check_prefixes,
     check_tags,
@@ -33,7 +34,6 @@ from skdice.tags.schemes import (
 )
 from skdice.tasks._base import label_names
 from skdice.tasks.token_rows import TokenRows
-from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.long_texts import Cuts
 from skdice.text.posterior import SpanPosterior, SpanScales
