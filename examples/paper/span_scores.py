@@ -27,8 +27,8 @@ from skdice.metrics import expected_calibration_error
 from skdice.metrics.calibration import calibrate
 from skdice.tags.decoding import decode
 from skdice.tags.schemes import get_spans
+from skdice.tags.spans import ScoredSpan
 from skdice.text.posterior import SpanPosterior, SpanScales, judged
-from skdice.text.spans import ScoredSpan
 
 Pairs = list[tuple[ScoredSpan, bool]]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from skdice.inputs.entities import Entity
 from skdice.tags.schemes import to_tags
-from skdice.text.spans import flat_spans
+from skdice.tags.spans import flat_spans
 
 # Runs without white space and punctuation, or one sign of it; joiners stay in their emoji.
 _WORD = re.compile(

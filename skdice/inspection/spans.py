@@ -16,10 +16,10 @@ from skdice.inputs.entities import read_entities
 from skdice.inputs.texts import as_sentences, as_single_texts
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.span import read_tags
-from skdice.tags.schemes import Span, get_spans
+from skdice.tags.schemes import get_spans
+from skdice.tags.spans import Span, flat_spans
 from skdice.text.alignment import REGIONS, holds_texts
 from skdice.text.posterior import span_probabilities
-from skdice.text.spans import flat_spans
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")

@@ -23,13 +23,13 @@ from skdice._tables import TextTable
 from skdice.metrics.credit import MODES, credit
 from skdice.tags.schemes import (
     SCHEMES,
-    Span,
     get_spans,
     infer_scheme,
     refuse_strays,
     strict_spans,
     to_tags,
 )
+from skdice.tags.spans import Span
 
 __all__ = [
     "convert_scheme",

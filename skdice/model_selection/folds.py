@@ -22,7 +22,7 @@ from skdice.inputs.labels import as_labels
 from skdice.inputs.texts import object_array, take
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
-from skdice.text.spans import ScoredSpan
+from skdice.tags.spans import ScoredSpan
 
 NAMED: list[Any] = [ScoredSpan, Entity]  # tuples that predictions hold
 

@@ -19,6 +19,7 @@ import numpy as np
 from skdice._checks import check_choice
 from skdice._warn import warn
 from skdice.exceptions import TagSchemeWarning
+from skdice.tags.spans import Span
 
 # The prefixes of a span's first, middle and last tag, and of a span of one tag. Of schemes that
 # fit the same tags equally well, the first here is inferred.
@@ -33,7 +34,6 @@ _BACKGROUND_LIKE = " -_0oO"
 _OTHER_SPELLING = re.compile(r"[BIESMLU][\W_].+|.+[\W_][BIESMLU]", re.IGNORECASE)
 
 SCHEMES = (*_PREFIXES, "plain")
-Span = tuple[str, int, int]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -32,12 +32,12 @@ from skdice.tags.schemes import (
     refuse_strays,
     split_tag,
 )
+from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import label_names
 from skdice.tasks.token_rows import TokenRows
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.long_texts import Cuts
 from skdice.text.posterior import SpanPosterior, SpanScales
-from skdice.text.spans import ScoredSpan
 
 _JOINED = ', aggregation_strategy="first"'
 

@@ -13,7 +13,7 @@ from skdice._warn import warn
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import Entity, read_entities
 from skdice.inputs.texts import as_single_texts
-from skdice.text.spans import flat_spans
+from skdice.tags.spans import flat_spans
 from skdice.text.words import Words, plain_words
 
 # Labels of regions, not entities: one that was not annotated, and one that holds no entity.

@@ -12,8 +12,8 @@ from scipy.special import expit, log_expit
 from skdice._checks import as_numbers, as_row_list, check_choice, check_lengths, checked
 from skdice.metrics.calibration import calibrate
 from skdice.metrics.span import read_spans
-from skdice.tags.schemes import SCHEMES, Span, borders, get_spans, infer_scheme, transitions
-from skdice.text.spans import ScoredSpan
+from skdice.tags.schemes import SCHEMES, borders, get_spans, infer_scheme, transitions
+from skdice.tags.spans import ScoredSpan, Span
 
 # The log of a probability of 0. It is finite, so that tags which are all improbable still compare.
 _FLOOR = -1e5

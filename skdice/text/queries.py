@@ -7,7 +7,8 @@ from typing import Any
 
 from skdice.inputs.texts import as_tags, target_rows
 from skdice.metrics.span import read_spans
-from skdice.tags.schemes import Span, get_spans, infer_scheme
+from skdice.tags.schemes import get_spans, infer_scheme
+from skdice.tags.spans import Span
 
 _NAMES = {
     "PER": "person",

@@ -12,8 +12,8 @@ from scipy.special import expit
 from skdice.inspection import span_probabilities
 from skdice.metrics import expected_calibration_error
 from skdice.tags.schemes import faults, get_spans
+from skdice.tags.spans import ScoredSpan
 from skdice.text.posterior import SpanPosterior, SpanScales, judged
-from skdice.text.spans import ScoredSpan
 
 PREFIXES = {
     "iob1": "BI",
