@@ -28,9 +28,9 @@ from skdice.inspection.suspects import _Sentences, _sorted, _wrong_labels
 from skdice.metrics.span import span_f1_score
 from skdice.model_selection import out_of_fold
 from skdice.tags.decoding import decode
+from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import get_spans, to_tags
 from skdice.tasks.tagging import Tagging
-from skdice.text.posterior import SpanPosterior
 
 RESULTS = Path(__file__).parent / "results" / "suspects.json"
 ORDERS = {

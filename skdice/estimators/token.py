@@ -15,9 +15,9 @@ from skdice.engine.vectors import frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.inputs.texts import object_array
+from skdice.metrics.calibration import SpanScales
 from skdice.tags.schemes import SCHEMES
 from skdice.tasks.tagging import Tagging
-from skdice.text.posterior import SpanScales
 
 
 @documented

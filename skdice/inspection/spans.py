@@ -15,11 +15,11 @@ from skdice._tables import frame_of
 from skdice.inputs.entities import read_entities
 from skdice.inputs.texts import as_sentences, as_single_texts
 from skdice.inspection.axes import axes_or_new, label_of
+from skdice.inspection.span_scores import span_probabilities
 from skdice.metrics.span import read_tags
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span, flat_spans
 from skdice.text.alignment import REGIONS, holds_texts
-from skdice.text.posterior import span_probabilities
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")

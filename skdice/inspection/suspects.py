@@ -19,10 +19,10 @@ from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
 from skdice.inspection.spans import MarkedRows, error_pairs
 from skdice.metrics.span import read_tags
 from skdice.model_selection.folds import out_of_fold
+from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span
 from skdice.text.alignment import align
-from skdice.text.posterior import SpanPosterior
 from skdice.text.words import split_texts
 
 SPAN_KINDS = {

@@ -21,9 +21,11 @@ from skdice.metrics import (
     span_precision_recall_fscore_support,
     span_report,
 )
+from skdice.metrics.calibration import SpanScales
 from skdice.metrics.credit import MODES
 from skdice.metrics.span import read_tags
 from skdice.tags.decoding import decode
+from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import (
     check_prefixes,
     check_tags,
@@ -37,7 +39,6 @@ from skdice.tasks._base import label_names
 from skdice.tasks.token_rows import TokenRows
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.long_texts import Cuts
-from skdice.text.posterior import SpanPosterior, SpanScales
 
 _JOINED = ', aggregation_strategy="first"'
 
