@@ -36,7 +36,7 @@ class QuestionRows(Task):
 
     def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
         """Return questions with contexts, and their ids."""
-        pairs, _, ids = squad(source, return_ids=True, with_answers=False)
+        pairs, _, ids = squad(source, with_answers=False)
         return Unlabelled(pairs, ids)
 
     def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
