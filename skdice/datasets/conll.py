@@ -24,7 +24,7 @@ from skdice.datasets.columns import (
 )
 from skdice.datasets.files import fault, iter_split, write_text
 from skdice.datasets.source import Source
-from skdice.metrics.schemes import faults
+from skdice.tags.schemes import faults
 
 
 @checked
@@ -60,7 +60,7 @@ def read_conll(
         one if it has another number of columns than a token's line, or no tag where all others
         have ``O`` or ``B-PER``. None is for a file without comments.
     scheme : str or None, default=None
-        Check that the tags are well formed in this scheme (see `skdice.metrics.schemes`).
+        Check that the tags are well formed in this scheme (see `skdice.tags.schemes`).
     encoding : str, default="utf-8"
     with_tags : bool, default=True
         False takes whatever stands in the column of the tags, as for a prediction.

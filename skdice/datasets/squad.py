@@ -12,7 +12,7 @@ from skdice._checks import as_row_list, check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.files import fault, write_text
 from skdice.datasets.source import Source
-from skdice.text.answers import as_answers
+from skdice.inputs.answers import as_answers
 
 
 @checked

@@ -22,15 +22,15 @@ from skdice._checks import (
 from skdice._tables import TextTable
 from skdice._types import Rows
 from skdice.metrics.credit import MODES, credit
-from skdice.metrics.schemes import (
+from skdice.tags.schemes import (
     SCHEMES,
-    Span,
     get_spans,
     infer_scheme,
     refuse_strays,
     strict_spans,
     to_tags,
 )
+from skdice.tags.spans import Span
 
 __all__ = [
     "convert_scheme",

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from skdice.datasets.source import Source
 from skdice.datasets.squad import squad
 from skdice.datasets.tables import Unlabelled
+from skdice.inputs.answers import as_questions
 from skdice.tasks._base import Task
 from skdice.tasks.token_rows import table_of_scores
-from skdice.text.answers import as_questions
 
 
 class QuestionRows(Task):
