@@ -18,6 +18,7 @@ from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import of_one_fit
+from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
@@ -231,7 +232,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
     @checked
     def iter_predict(
-        self, X: Any, method: str = "predict", block_size: int = 4096
+        self, X: Rows, method: str = "predict", block_size: int = 4096
     ) -> Iterator[Any]:
         """Predictions row by row, holding one block of rows at a time: for data beyond the memory.
 

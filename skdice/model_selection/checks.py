@@ -15,8 +15,8 @@ from skdice._checks import plain_values, shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
-from skdice.metrics.labels import as_labels, read_labels
-from skdice.text.inputs import check_groups, holds_tags
+from skdice.inputs.labels import as_labels, read_labels
+from skdice.inputs.texts import check_groups, holds_tags
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:

@@ -18,18 +18,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
+from skdice.inputs.labels import as_labels, known_labels, read_labels
+from skdice.inputs.texts import object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
-from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.text.inputs import object_array
 
 
 @dataclass(eq=False, repr=False)
@@ -139,7 +140,15 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Data,
+        y: Data,
+        *,
+        X_val: Data | None = None,
+        y_val: Data | None = None,
+        **params: Any,
+    ) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
 
         Parameters
@@ -231,7 +240,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
         scores = self.decide(X)
         if self.multilabel_:
@@ -239,18 +248,18 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self.classes_[scores.argmax(axis=1)]
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Data) -> np.ndarray:
         """Probabilities of shape (n, n_classes) after the biases and the temperature."""
         return np.exp(self.predict_log_proba(X))
 
     @of_one_fit
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Data) -> np.ndarray:
         """Log-probabilities of shape (n, n_classes) after the biases and the temperature."""
         scores = self.decide(X)
         return log_expit(scores) if self.multilabel_ else log_softmax(scores, axis=1)
 
     @of_one_fit
-    def decide(self, X: Any) -> np.ndarray:
+    def decide(self, X: Data) -> np.ndarray:
         """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
         probabilities = self._inner().predict_proba(X)
         of_proba = log_odds if self.multilabel_ else log
