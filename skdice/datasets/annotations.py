@@ -17,8 +17,8 @@ from skdice.datasets.offsets import UNITS, resolve, units_before
 from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, without
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
-from skdice.text.entity import check_inside, read_entity
-from skdice.text.inputs import check_characters
+from skdice.inputs.entities import check_inside, read_entity
+from skdice.inputs.texts import check_characters
 
 
 class Annotations(NamedTuple):

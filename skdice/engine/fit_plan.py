@@ -19,11 +19,11 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
 from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
+from skdice.inputs.labels import Labels
+from skdice.inputs.texts import row_keys, take
 from skdice.losses import Loss, resolve_loss
-from skdice.metrics.labels import Labels
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.resampling.stratification import held_out_rows
-from skdice.text.inputs import row_keys, take
 from skdice.text.long_texts import Cuts
 
 MANY = 1000  # texts; fewer are tokenised at once

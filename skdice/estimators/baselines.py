@@ -27,11 +27,7 @@ from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice.engine.fit_plan import draw_epochs, draw_seed
 from skdice.estimators.scores import ClassScores, Scored
-from skdice.metrics.calibration import log
-from skdice.metrics.decisions.positive import positive_class
-from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
-from skdice.tasks.tagging import Tagging
-from skdice.text.inputs import (
+from skdice.inputs.texts import (
     as_labels,
     as_sentences,
     as_tags,
@@ -41,6 +37,10 @@ from skdice.text.inputs import (
     object_array,
     take,
 )
+from skdice.metrics.calibration import log
+from skdice.metrics.decisions.positive import positive_class
+from skdice.tags.schemes import SCHEMES, check_tags, infer_scheme
+from skdice.tasks.tagging import Tagging
 
 
 class _Baseline(BaseEstimator):

@@ -26,7 +26,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.vectors import run_encoder, vectors_of_rows
-from skdice.text.inputs import as_texts, check_width
+from skdice.inputs.texts import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 
 

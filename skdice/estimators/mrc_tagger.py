@@ -13,10 +13,10 @@ from skdice._compat import Interval
 from skdice._fitting import of_one_fit
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
+from skdice.inputs.texts import object_array
 from skdice.losses import Loss
 from skdice.metrics import span_f1_score
 from skdice.tasks.mrc_ner import MRC
-from skdice.text.inputs import object_array
 
 # Candidates of `tune_threshold`, nearest to 0.5 first; it takes the first of the best.
 _THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p - 0.5))

@@ -14,10 +14,10 @@ from skdice._compat import Interval, StrOptions
 from skdice._fitting import of_one_fit
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
+from skdice.inputs.texts import object_array
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading
-from skdice.text.inputs import object_array
-from skdice.text.spans import Candidate
+from skdice.text.best_answers import Candidate
 
 N_WEIGHED = 20  # places among which probabilities sum to 1, as in BERT's evaluation of SQuAD
 

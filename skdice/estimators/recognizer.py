@@ -11,9 +11,9 @@ from skdice._compat import StrOptions
 from skdice._fitting import of_one_fit
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
-from skdice.metrics.schemes import split_tag
+from skdice.inputs.texts import as_single_texts
+from skdice.tags.schemes import split_tag
 from skdice.tasks.entities import Entities
-from skdice.text.inputs import as_single_texts
 from skdice.text.words import split_texts
 
 

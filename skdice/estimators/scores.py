@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._fitting import of_one_fit
+from skdice.inputs.texts import object_array
 from skdice.tasks.classification import Classification
-from skdice.text.inputs import object_array
 
 
 def outputs_of(model: Any) -> np.ndarray:

@@ -14,10 +14,10 @@ from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.vectors import frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.metrics.schemes import SCHEMES
+from skdice.inputs.texts import object_array
+from skdice.metrics.calibration import SpanScales
+from skdice.tags.schemes import SCHEMES
 from skdice.tasks.tagging import Tagging
-from skdice.text.inputs import object_array
-from skdice.text.posterior import SpanScales
 
 
 @documented

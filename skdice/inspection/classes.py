@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
 from skdice._checks import as_numbers, as_row_list, check_has, check_lengths, checked
+from skdice.inputs.labels import is_indicator, known_labels, paired_labels, read_labels
+from skdice.inputs.texts import holds_tags
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
 from skdice.inspection.spans import spans_of_tags
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.labels import is_indicator, known_labels, paired_labels, read_labels
 from skdice.metrics.span import read_spans
-from skdice.text.inputs import holds_tags
 
 Items = list[list[tuple[Any, ...]]]
 

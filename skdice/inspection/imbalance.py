@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import as_row_list, check_choice, checked, is_missing, position
-from skdice.metrics.labels import Labels, is_indicator, read_labels
-from skdice.text.answers import read_answers
-from skdice.text.inputs import as_rows, as_sentences, as_texts, holds_tags
+from skdice.inputs.answers import read_answers
+from skdice.inputs.labels import Labels, is_indicator, read_labels
+from skdice.inputs.texts import as_rows, as_sentences, as_texts, holds_tags
 from skdice.text.queries import as_entities
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")

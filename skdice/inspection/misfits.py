@@ -8,9 +8,9 @@ from typing import Any
 from skdice._checks import check_choice, check_has, checked, naming
 from skdice._tables import frame_of
 from skdice.backbones import DEFAULT_BACKBONE, load_tokenizer
+from skdice.inputs.entities import read_entities
+from skdice.inputs.texts import as_single_texts
 from skdice.text.alignment import Misfit, align
-from skdice.text.entity import read_entities
-from skdice.text.inputs import as_single_texts
 from skdice.text.words import split_texts
 
 

@@ -14,8 +14,8 @@ from skdice._tables import frame_of
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
+from skdice.inputs.texts import as_rows, as_sentences, row_keys
 from skdice.inspection.suspects import Record, innermost, layers, texts_of, with_texts
-from skdice.text.inputs import as_rows, as_sentences, row_keys
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {

@@ -12,14 +12,14 @@ import numpy as np
 
 from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, printable
 from skdice._tables import frame_of
+from skdice.inputs.entities import read_entities
+from skdice.inputs.texts import as_sentences, as_single_texts
 from skdice.inspection.axes import axes_or_new, label_of
-from skdice.metrics.schemes import Span, get_spans
+from skdice.inspection.span_scores import span_probabilities
 from skdice.metrics.span import read_tags
+from skdice.tags.schemes import get_spans
+from skdice.tags.spans import Span, flat_spans
 from skdice.text.alignment import REGIONS, holds_texts
-from skdice.text.entity import read_entities
-from skdice.text.inputs import as_sentences, as_single_texts
-from skdice.text.posterior import span_probabilities
-from skdice.text.spans import flat_spans
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")

@@ -10,8 +10,8 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from sklearn.utils.metadata_routing import UNUSED
 
 from skdice._checks import check_choice, shown
+from skdice.inputs.labels import as_labels, known_labels
 from skdice.metrics.decisions.positive import positive_of
-from skdice.metrics.labels import as_labels, known_labels
 
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
 

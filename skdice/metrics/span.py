@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -20,16 +20,17 @@ from skdice._checks import (
     printable,
 )
 from skdice._tables import TextTable
+from skdice._types import Rows
 from skdice.metrics.credit import MODES, credit
-from skdice.metrics.schemes import (
+from skdice.tags.schemes import (
     SCHEMES,
-    Span,
     get_spans,
     infer_scheme,
     refuse_strays,
     strict_spans,
     to_tags,
 )
+from skdice.tags.spans import Span
 
 __all__ = [
     "convert_scheme",
@@ -357,16 +358,36 @@ def token_f1_score(
     )[2]
 
 
+@overload
+def span_report(
+    y_true: Rows,
+    y_pred: Rows,
+    *,
+    scheme: str = "auto",
+    mode: str = "strict",
+    output_dict: Literal[False] = False,
+    digits: int = 3,
+) -> str: ...
+@overload
+def span_report(
+    y_true: Rows,
+    y_pred: Rows,
+    *,
+    scheme: str = "auto",
+    mode: str = "strict",
+    output_dict: Literal[True],
+    digits: int = 3,
+) -> dict[str, dict[str, float]]: ...
 @checked
 def span_report(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     scheme: str = "auto",
     mode: str = "strict",
     output_dict: bool = False,
     digits: int = 3,
-) -> Any:
+) -> str | dict[str, dict[str, float]]:
     """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
 
     Parameters
@@ -423,7 +444,7 @@ def span_report(
     return table if output_dict else report_text(table, digits)
 
 
-def report_text(table: dict[str, dict[str, Any]], digits: int = 3) -> str:
+def report_text(table: dict[str, dict[str, float]], digits: int = 3) -> str:
     """The lines of a report; in a notebook, a table."""
     columns = ("precision", "recall", "f1")
     rows = [
@@ -438,7 +459,7 @@ def report_text(table: dict[str, dict[str, Any]], digits: int = 3) -> str:
     return TextTable("\n".join(lines) + "\n", names, rows)
 
 
-def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, Any]]:
+def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, float]]:
     """Precision, recall, F1 and support of every type and of the averages."""
     of_type, of_all = credit(true, pred, mode)
     n_true = Counter(span[0] for row in true for span in row)

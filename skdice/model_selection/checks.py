@@ -16,9 +16,9 @@ from skdice._checks import plain_values, shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
-from skdice.metrics.labels import as_labels, read_labels
+from skdice.inputs.labels import as_labels, read_labels
+from skdice.inputs.texts import check_groups, holds_tags
 from skdice.resampling.stratification import MultilabelStratifiedKFold
-from skdice.text.inputs import check_groups, holds_tags
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
@@ -87,7 +87,7 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
         if classifier:  # scikit-learn reads no lists of names
             y = as_labels(y)
             if y.ndim == 2 and (cv is None or isinstance(cv, Integral)):
-                cv = MultilabelStratifiedKFold(5 if cv is None else cv)
+                cv = MultilabelStratifiedKFold(5 if cv is None else int(cv))
         folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
         rows = np.arange(len(y))
         for train, test in folds:

@@ -24,6 +24,7 @@ from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.before_folds import check_rows
+from skdice.inputs.texts import holds_tags
 from skdice.model_selection.checks import (
     check_classes,
     check_scores,
@@ -38,7 +39,6 @@ from skdice.model_selection.records import cv_results
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described, open_study, quiet_optuna
 from skdice.model_selection.trials import SearchRun
-from skdice.text.inputs import holds_tags
 
 # With fewer trials, "auto" fits all in full: the comparison with heads costs as much as some.
 WORTH_A_COMPARISON = 16

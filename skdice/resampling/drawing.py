@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 from skdice._checks import KINDS, as_row_list, shown
 from skdice._compat import get_sampler_tags
-from skdice.metrics.labels import is_indicator, single_labels
+from skdice.inputs.labels import is_indicator, single_labels
+from skdice.inputs.texts import holds_tags
 from skdice.resampling.tags import TagSampler
-from skdice.text.inputs import holds_tags
 
 
 def check_sampler(sampler: Any) -> None:

@@ -17,10 +17,10 @@ from sklearn.utils import check_random_state
 from skdice._checks import as_row_list, check_given, shown
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
-from skdice.metrics.labels import as_labels
-from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
+from skdice.inputs.labels import as_labels
+from skdice.inputs.texts import as_sentences, as_tags, as_texts, holds_tags, object_array, take
 from skdice.resampling.tags import TagOverSampler, TagSampler
-from skdice.text.inputs import as_sentences, as_tags, as_texts, holds_tags, object_array, take
+from skdice.tags.schemes import get_spans, infer_scheme, to_tags
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

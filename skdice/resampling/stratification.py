@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from skdice._checks import shown
-from skdice.metrics.labels import as_labels
+from skdice.inputs.labels import as_labels
 
 
 def share_out(labels: np.ndarray, shares: Sequence[float], random_state: Any = None) -> np.ndarray:
@@ -42,7 +42,7 @@ def share_out(labels: np.ndarray, shares: Sequence[float], random_state: Any = N
     >>> import numpy as np
     >>> from skdice.resampling.stratification import share_out
     >>> share_out(np.array([[1, 0], [1, 1], [0, 1], [1, 0], [0, 0], [0, 0]]), [0.5, 0.5]).tolist()
-    [0, 0, 1, 1, 1, 0]
+    [1, 0, 1, 0, 0, 1]
     """
     n = len(labels)
     order = (
@@ -153,6 +153,8 @@ of names for each row
             given.
         """
         labels = as_labels(y)
+        if getattr(y, "shape", None) == (len(labels), 1) and np.isin(labels, [0, 1]).all():
+            labels = labels.reshape(-1, 1)  # one label of several that there might be
         if labels.ndim != 2:
             raise ValueError(
                 "y has one label a row: StratifiedKFold of scikit-learn splits it, "

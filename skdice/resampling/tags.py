@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 
 from skdice._compat import Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
-from skdice.metrics.schemes import get_spans, infer_scheme
+from skdice.inputs.texts import as_sentences, as_tags, take
+from skdice.tags.schemes import get_spans, infer_scheme
 from skdice.text.alignment import holds_texts, tags_of_texts
-from skdice.text.inputs import as_sentences, as_tags, take
 
 
 class TagSampler(BaseSampler):

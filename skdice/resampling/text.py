@@ -12,8 +12,8 @@ from sklearn.utils import check_consistent_length
 
 from skdice._checks import plain_values
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
-from skdice.metrics.labels import as_labels, read_labels, single_labels
-from skdice.text.inputs import as_texts, holds_tags, take
+from skdice.inputs.labels import as_labels, read_labels, single_labels
+from skdice.inputs.texts import as_texts, holds_tags, take
 
 
 class _Texts:

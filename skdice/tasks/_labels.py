@@ -10,9 +10,9 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, check_known
 from skdice.exceptions import MissingLabelWarning
+from skdice.inputs.labels import Labels
+from skdice.inputs.texts import check_width
 from skdice.metrics import positive_class
-from skdice.metrics.labels import Labels
-from skdice.text.inputs import check_width
 
 
 def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:

@@ -21,9 +21,7 @@ from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.window_pooling import TextDataset, WindowPooling
-from skdice.metrics import ClassScorer, positive_class
-from skdice.metrics.classification import class_scores
-from skdice.metrics.labels import (
+from skdice.inputs.labels import (
     Labels,
     known_labels,
     places_of,
@@ -31,10 +29,12 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
+from skdice.inputs.texts import as_texts, check_weights, check_width
+from skdice.metrics import ClassScorer, positive_class
+from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
 from skdice.tasks._labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
-from skdice.text.inputs import as_texts, check_weights, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 
 Found = list[tuple[TextWindow, np.ndarray]]

@@ -47,11 +47,11 @@ from skdice.metrics import (
     expected_calibration_error,
     span_f1_score,
 )
+from skdice.metrics.calibration import SpanScales, judged
 from skdice.metrics.decisions.span_counts import SpanCounter
 from skdice.metrics.decisions.tuning import tune_bias
-from skdice.metrics.schemes import SCHEMES, get_spans
-from skdice.text.posterior import SpanScales, judged
-from skdice.text.spans import ScoredSpan
+from skdice.tags.schemes import SCHEMES, get_spans
+from skdice.tags.spans import ScoredSpan
 
 X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 

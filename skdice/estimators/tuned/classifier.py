@@ -23,14 +23,14 @@ from skdice.estimators.before_folds import check_rows
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
+from skdice.inputs.labels import as_labels, known_labels, read_labels
+from skdice.inputs.texts import object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
-from skdice.metrics.labels import as_labels, known_labels, read_labels
 from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
-from skdice.text.inputs import object_array
 
 
 @dataclass(eq=False, repr=False)

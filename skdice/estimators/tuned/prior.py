@@ -16,11 +16,11 @@ from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.decision import as_tuned
 from skdice.exceptions import PriorShiftWarning
+from skdice.inputs.labels import known_labels
 from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.frequencies import mixture_weights, shift_p_value
 from skdice.metrics.decisions.positive import positive_of
-from skdice.metrics.labels import known_labels
 
 DOUBTFUL = 0.01  # p-value up to which more than the frequencies has changed
 FEWEST = 5  # held-out rows of a class from which its distribution can be told
