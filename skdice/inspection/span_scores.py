@@ -16,6 +16,7 @@ from skdice._checks import (
     check_lengths,
     checked,
 )
+from skdice._types import Rows
 from skdice.inputs.entities import read_entities
 from skdice.inputs.texts import as_sentences, as_single_texts, as_tags
 from skdice.metrics.calibration import judged
@@ -27,8 +28,8 @@ from skdice.text.queries import as_entities
 
 @checked
 def span_probabilities(
-    proba: Any,
-    spans: Any,
+    proba: Rows,
+    spans: Rows,
     classes: Sequence[str],
     *,
     scheme: str = "auto",
@@ -97,7 +98,7 @@ def span_probabilities(
         return [posterior(np.log(t), row) for t, row in zip(tables, rows, strict=True)]
 
 
-def span_hits(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def span_hits(estimator: Any, X: Rows, y: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Whether each span is right that a tagger predicts for new rows, and its score.
 
     Of calibrated scores near 0.8, four in five are right. scikit-learn's `CalibrationDisplay` draws

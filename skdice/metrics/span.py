@@ -67,7 +67,7 @@ def _tag_lists(name: str, rows: Any) -> Tags:
 
 
 @checked
-def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
+def convert_scheme(y: Rows, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
     """The same spans, tagged in another scheme.
 
     Parameters
@@ -136,8 +136,8 @@ def _ratio(hits: np.ndarray, totals: np.ndarray, zero_division: float) -> np.nda
 
 @checked
 def span_precision_recall_fscore_support(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = None,
     scheme: str = "auto",
@@ -230,7 +230,7 @@ def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: 
 
 @checked
 def span_precision_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of predicted spans that are right; see `span_precision_recall_fscore_support`.
 
@@ -245,7 +245,7 @@ def span_precision_score(
 
 @checked
 def span_recall_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of true spans that are found; see `span_precision_recall_fscore_support`.
 
@@ -260,7 +260,7 @@ def span_recall_score(
 
 @checked
 def span_f1_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """F1 over spans; see `span_precision_recall_fscore_support`.
 
@@ -322,8 +322,8 @@ def _holds_spans(*given: Any) -> bool:
 
 @checked
 def token_f1_score(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = "micro",
     background: str | None = "O",

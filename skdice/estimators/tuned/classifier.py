@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.held_out import group_folds, probabilities_of
@@ -140,7 +141,15 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Data,
+        y: Data,
+        *,
+        X_val: Data | None = None,
+        y_val: Data | None = None,
+        **params: Any,
+    ) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
 
         Parameters
@@ -232,7 +241,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
         scores = self.decide(X)
         if self.multilabel_:
@@ -240,18 +249,18 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self.classes_[scores.argmax(axis=1)]
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Data) -> np.ndarray:
         """Probabilities of shape (n, n_classes) after the biases and the temperature."""
         return np.exp(self.predict_log_proba(X))
 
     @of_one_fit
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Data) -> np.ndarray:
         """Log-probabilities of shape (n, n_classes) after the biases and the temperature."""
         scores = self.decide(X)
         return log_expit(scores) if self.multilabel_ else log_softmax(scores, axis=1)
 
     @of_one_fit
-    def decide(self, X: Any) -> np.ndarray:
+    def decide(self, X: Data) -> np.ndarray:
         """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
         probabilities = self._inner().predict_proba(X)
         of_proba = log_odds if self.multilabel_ else log
