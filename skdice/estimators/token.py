@@ -56,7 +56,7 @@ class DiceTokenClassifier(TransformerEstimator):
     Attributes
     ----------
     classes_ : ndarray of str, shape (n_classes,)
-        In sorted order. Tags that `partial_fit` or a warm start adds come after those before.
+        In sorted order, also of tags that `partial_fit` or a warm start adds.
     scheme_ : str
 
     References

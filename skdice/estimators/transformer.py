@@ -146,10 +146,8 @@ class TransformerEstimator(Scored, NetEstimator):
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
             All labels or tags that will ever be seen; needed on the first call unless `y` holds two
-            or more. New ones may come later, too: the head grows by them, and they are last in
-            ``classes_``, which is then not sorted: for scikit-learn's metrics of probabilities,
-            such as `log_loss`, sort the columns of `predict_proba` by ``np.argsort(classes_)``.
-            With several labels a text all must be named at first.
+            or more. New ones may come later, too: the head grows by them, and ``classes_`` stays
+            sorted. With several labels a text all must be named at first.
 
         Returns
         -------
@@ -183,8 +181,8 @@ class TransformerEstimator(Scored, NetEstimator):
             self.module_.set_dropout(self.dropout)
             self.task.update_module(self, self.module_)
         net = super()._net_for(plan)
-        if plan.new_odds:
-            net.grow(plan.new_odds)
+        if plan.growth is not None:
+            net.grow(plan.growth.odds, plan.growth.order)
         self.module_ = net.module_
         return net
 
