@@ -170,7 +170,7 @@ def _lines_of(file: Path) -> Iterator[str]:
 
 def _standard_input(encoding: str) -> Iterable[str]:
     """The lines of standard input, whatever the locale; a byte that is not text names its line."""
-    from skdice.text.inputs import check_characters
+    from skdice.inputs.texts import check_characters
 
     if isinstance(sys.stdin, TextIOWrapper):
         try:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from skdice.datasets.source import Source
 from skdice.datasets.squad import squad
 from skdice.datasets.tables import Unlabelled
+from skdice.inputs.answers import as_questions
 from skdice.tasks._base import Task
 from skdice.tasks.token_rows import table_of_scores
-from skdice.text.answers import as_questions
 
 
 class QuestionRows(Task):
@@ -36,7 +36,7 @@ class QuestionRows(Task):
 
     def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
         """Return questions with contexts, and their ids."""
-        pairs, _, ids = squad(source, return_ids=True, with_answers=False)
+        pairs, _, ids = squad(source, with_answers=False)
         return Unlabelled(pairs, ids)
 
     def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
