@@ -21,7 +21,7 @@ from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
 from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
 from skdice.inputs.labels import Labels
-from skdice.inputs.texts import row_keys, take
+from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss, resolve_loss
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.text.long_texts import Cuts

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import check_choice, check_lengths, checked, shown
+from skdice.inputs.rows import as_row_list
 
 __all__ = [
     "answer_exact_match_score",
