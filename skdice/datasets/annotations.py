@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
+from skdice._types import Rows
 from skdice._warn import warn
 from skdice.datasets.files import json_pieces, write_text
 from skdice.datasets.find import find
@@ -202,10 +203,10 @@ def _unknown(source: Source, holds: str) -> str:
 @checked
 def write_annotations(
     path: str | Path,
-    texts: Any,
-    entities: Any,
+    texts: Rows,
+    entities: Rows,
     format: str,
-    metadata: Any = None,
+    metadata: Rows | None = None,
     *,
     offsets: str = "auto",
     predicted: bool | None = None,

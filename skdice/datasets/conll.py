@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_choice, check_lengths, checked, shown
+from skdice._types import Rows
 from skdice.datasets.columns import (
     BRACKETS,
     DOCUMENT,
@@ -359,7 +360,7 @@ def _tags_of_misc(path: str | Path, cells: list[list[str]]) -> list[list[str]]:
 
 
 @checked
-def write_conll(path: str | Path, X: Any, y: Any) -> Path:
+def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     """Write tokens and tags, a tab between them; the file appears when it is complete.
 
     Empty sentences are left out. A file whose first line would look like a header begins with a

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_lengths, checked, shown
+from skdice._types import Rows
 from skdice.datasets.files import fault, write_text
 from skdice.datasets.source import Source
 from skdice.inputs.answers import as_answers
@@ -153,7 +154,7 @@ def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
 
 
 @checked
-def write_squad_predictions(path: str | Path, ids: Any, predictions: Any) -> Path:
+def write_squad_predictions(path: str | Path, ids: Rows, predictions: Rows) -> Path:
     """Write predictions as the official evaluation script takes them: id to text.
 
     Parameters

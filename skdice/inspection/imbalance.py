@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import check_choice, checked, position
+from skdice._types import Data
 from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import Labels, is_indicator, read_labels
 from skdice.inputs.rows import as_row_list, is_missing
@@ -69,7 +70,7 @@ NO_LABEL = "(no label)"
 
 
 @checked
-def imbalance(y: Any, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
+def imbalance(y: Data, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
     """Count negatives and positives, as in Table 1 of Li et al. (2020).
 
     Parameters
@@ -127,7 +128,7 @@ columns, or sets of names
     return Imbalance(unit, negative, total - negative, background, counts)
 
 
-def reading_imbalance(X: Any, y: Any) -> Imbalance:
+def reading_imbalance(X: Data, y: Data) -> Imbalance:
     """Count tokens that start or end an answer, and all others, as in Table 1 of Li et al. (2020).
 
     Parameters

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice import __version__
 from skdice._checks import check_has, check_lengths, checked, counted, position, shown
 from skdice._tables import escaped, html_table
+from skdice._types import Data, Rows
 from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import as_labels, known_labels, paired_labels
 from skdice.inputs.rows import as_row_list
@@ -57,10 +58,10 @@ def _refusing_a_path(function: Callable[..., str]) -> Callable[..., str]:
 @checked
 def html_report(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Data,
+    y: Data,
     *,
-    y_pred: Any = None,
+    y_pred: Rows | None = None,
     labels: Sequence[Any] | None = None,
     title: str | None = None,
     n_examples: int = 20,

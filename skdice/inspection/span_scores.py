@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_choice, check_has, check_lengths, checked
+from skdice._types import Rows
 from skdice.inputs.entities import read_entities
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.sentences import as_entities, as_sentences, as_tags, read_spans
@@ -20,8 +21,8 @@ from skdice.tags.schemes import SCHEMES, infer_scheme
 
 @checked
 def span_probabilities(
-    proba: Any,
-    spans: Any,
+    proba: Rows,
+    spans: Rows,
     classes: Sequence[str],
     *,
     scheme: str = "auto",
@@ -90,7 +91,7 @@ def span_probabilities(
         return [posterior(np.log(t), row) for t, row in zip(tables, rows, strict=True)]
 
 
-def span_hits(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def span_hits(estimator: Any, X: Rows, y: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Whether each span is right that a tagger predicts for new rows, and its score.
 
     Of calibrated scores near 0.8, four in five are right. scikit-learn's `CalibrationDisplay` draws

@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 
 from skdice._checks import check_has, checked, shown
 from skdice._tables import escaped, frame_of
+from skdice._types import Data, Rows
 from skdice.backbones import load_tokenizer
 from skdice.inputs.labels import read_labels
 from skdice.inputs.sentences import as_sentences, as_tags, read_tags
@@ -44,10 +45,10 @@ Record = dict[str, Any]
 @checked
 def suspect_labels(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Data,
+    y: Data,
     cv: Any = 5,
-    groups: Any = None,
+    groups: Rows | None = None,
     *,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,

@@ -40,7 +40,7 @@ __all__ = [
 
 
 @checked
-def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
+def convert_scheme(y: Rows, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
     """The same spans, tagged in another scheme.
 
     Parameters
@@ -75,8 +75,8 @@ def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[li
 
 @checked
 def span_precision_recall_fscore_support(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = None,
     scheme: str = "auto",
@@ -165,7 +165,7 @@ def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: 
 
 @checked
 def span_precision_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of predicted spans that are right; see `span_precision_recall_fscore_support`.
 
@@ -180,7 +180,7 @@ def span_precision_score(
 
 @checked
 def span_recall_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of true spans that are found; see `span_precision_recall_fscore_support`.
 
@@ -195,7 +195,7 @@ def span_recall_score(
 
 @checked
 def span_f1_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """F1 over spans; see `span_precision_recall_fscore_support`.
 
@@ -210,8 +210,8 @@ def span_f1_score(
 
 @checked
 def token_f1_score(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = "micro",
     background: str | None = "O",

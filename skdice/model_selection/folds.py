@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from torch.serialization import safe_globals
 
 from skdice._checks import check_has, checked, shown
+from skdice._types import Data, Rows
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
 from skdice.estimators.before_folds import check_rows, with_pos_label
 from skdice.estimators.held_out import aligned, fitted_on, group_folds, probabilities_of
@@ -64,10 +65,10 @@ class OutOfFold(NamedTuple):
 @checked
 def out_of_fold(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Data,
+    y: Data,
     cv: Any = 5,
-    groups: Any = None,
+    groups: Rows | None = None,
     *,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,

@@ -115,8 +115,8 @@ class Classification(Task):
         return targets.classes[targets.values.any(axis=0)].tolist()
 
     def strata(self, model: Any, data: Examples) -> Any:
-        """Return the labels; of several labels there are no strata."""
-        return None if model.multilabel_ else data.targets
+        """Return the labels, 0/1 rows where there are several."""
+        return data.targets
 
     def sampled(self, model: Any, data: Examples) -> Any:
         """Return the labels; of several labels the rarest of each row, as it has one class."""
@@ -306,8 +306,8 @@ class Classification(Task):
         return any(isinstance(row, list) for row in y)
 
     def split_strata(self, y: Any) -> Any:
-        """Return the labels; of several labels the rarest of each row."""
-        return single_labels(y)
+        """Return the labels, 0/1 rows where there are several."""
+        return read_labels(y).values
 
     def scorer(self, y: Any) -> Any:
         """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""

@@ -98,8 +98,8 @@ class Tagging(TokenRows):
                 check_prefixes(new, model.scheme_)
             if model.scheme != "auto":
                 check_tags(tags, model.scheme_)
-            # The present tags keep their places, as the head has an output for each.
-            setattr(model, self.outputs, np.array(before + new))
+            if new:
+                setattr(model, self.outputs, np.array(sorted(before + new)))
             return
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"

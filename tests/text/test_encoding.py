@@ -263,9 +263,9 @@ def test_one_mechanism_reads_the_rows_of_every_container():
         assert as_tags(container, [["x", "y"]] * 2) == tags
         assert span_f1_score(container, container) == 1
     for bad in (iter(tags), {"a": tags}, "B-A", None, list):
-        with pytest.raises(TypeError, match="^y is "):
+        with pytest.raises(TypeError, match=r"^y is "):
             tag_rows(bad)
-        with pytest.raises(TypeError, match="^X is "):
+        with pytest.raises(TypeError, match=r"^X is "):
             as_sentences(bad)
-        with pytest.raises(TypeError, match="^y_true is "):
+        with pytest.raises(TypeError, match=r"^y_true is "):
             span_f1_score(bad, tags)
