@@ -135,7 +135,7 @@ def _read_parts(
         kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
     for name, part in (("train", kept), ("test", held)):
         X, y = [data.X[i] for i in part], [data.y[i] for i in part]
-        parts[name] = replace(data, X=X, y=y, ids=None)
+        parts[name] = replace(data, X=X, y=y, meta=None)
     return parts
 
 

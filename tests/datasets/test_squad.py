@@ -149,7 +149,8 @@ def test_questions_without_ids_and_paragraphs_without_articles(tmp_path):
         path = tmp_path / "s.json"
         path.write_text(json.dumps(value))
         data = read_dataset(path)
-        assert (data.task, data.X, data.y, data.ids) == ("qa", pairs, answers, ["0", "1"])
+        assert (data.task, data.X, data.y) == ("qa", pairs, answers)
+        assert data.meta == [{"id": "0"}, {"id": "1"}]
     path = tmp_path / "s.csv"
     cell = "\"{'text': ['Oslo'], 'answer_start': [13]}\""
     path.write_text(f"id,context,question,answers\n1,Ada sings in Oslo.,Where?,{cell}\n")
