@@ -10,9 +10,9 @@ from transformers.pipelines import get_supported_tasks
 
 from skdice import estimators
 from skdice.engine.adapters import PEFT_TYPES
+from skdice.inputs.answers import as_questions
+from skdice.inputs.texts import as_sentences, as_texts
 from skdice.tasks import TASKS
-from skdice.text.answers import as_questions
-from skdice.text.inputs import as_sentences, as_texts
 
 
 def test_every_text_estimator_has_a_task_and_every_task_an_estimator():

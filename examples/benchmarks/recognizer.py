@@ -22,7 +22,7 @@ from transformers import pipeline
 
 from skdice import DiceEntityRecognizer, DiceTokenClassifier, __version__
 from skdice.datasets import read_conll
-from skdice.metrics.schemes import get_spans
+from skdice.tags.schemes import get_spans
 
 MODELS = ["tagger", "recognizer", "recognizer, glued words skipped"]
 SETTINGS = {

@@ -25,7 +25,7 @@ from skdice import DiceQuestionAnswerer, __version__
 from skdice.backbones import DEFAULT_BACKBONE, find_backbone
 from skdice.datasets import read_squad
 from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.text.spans import tune_null_threshold
+from skdice.text.best_answers import tune_null_threshold
 
 ROWS = ["plain torch ce", "ce", "focal", "dice", "dsc"]
 

@@ -39,7 +39,7 @@ from run import (
 )
 
 from skdice.engine.recipe import RATE_OF_LEAST, choose_epochs
-from skdice.metrics.schemes import get_spans
+from skdice.tags.schemes import get_spans
 
 RESULTS = HERE / "results" / "length.jsonl"
 CELLS = {

@@ -24,11 +24,11 @@ from decisions import Part, parts_of, per_class
 from scipy.special import log_softmax
 
 from skdice.metrics import expected_calibration_error
-from skdice.metrics.calibration import calibrate
-from skdice.metrics.schemes import get_spans
-from skdice.text.decoding import decode
-from skdice.text.posterior import SpanPosterior, SpanScales, judged
-from skdice.text.spans import ScoredSpan
+from skdice.metrics.calibration import SpanScales, calibrate, judged
+from skdice.tags.decoding import decode
+from skdice.tags.posterior import SpanPosterior
+from skdice.tags.schemes import get_spans
+from skdice.tags.spans import ScoredSpan
 
 Pairs = list[tuple[ScoredSpan, bool]]
 

@@ -22,15 +22,15 @@ from sklearn.model_selection import KFold
 
 from skdice import DiceClassifier, DiceTokenClassifier, TransformerFeatures
 from skdice.estimators.scores import Scored
+from skdice.inputs.labels import read_labels
+from skdice.inputs.texts import object_array
 from skdice.inspection.suspects import _Sentences, _sorted, _wrong_labels
-from skdice.metrics.labels import read_labels
-from skdice.metrics.schemes import get_spans, to_tags
 from skdice.metrics.span import span_f1_score
 from skdice.model_selection import out_of_fold
+from skdice.tags.decoding import decode
+from skdice.tags.posterior import SpanPosterior
+from skdice.tags.schemes import get_spans, to_tags
 from skdice.tasks.tagging import Tagging
-from skdice.text.decoding import decode
-from skdice.text.inputs import object_array
-from skdice.text.posterior import SpanPosterior
 
 RESULTS = Path(__file__).parent / "results" / "suspects.json"
 ORDERS = {

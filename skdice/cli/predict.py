@@ -171,7 +171,7 @@ def _lines(
 
 def _standard_input(columns: options.Columns) -> Iterable[str]:
     """The lines of standard input, whatever the locale; a byte that is not text names its line."""
-    from skdice.text.inputs import check_characters
+    from skdice.inputs.texts import check_characters
 
     for name in columns.of_table().keys() - {"text_columns"}:
         raise typer.BadParameter(f"--{name.replace('_', '-')} is for files, and - is no table")

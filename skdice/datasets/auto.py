@@ -39,7 +39,8 @@ class Dataset:
     queries : dict or None
         Maps each entity type to its question in a BERT-MRC file.
     columns : dict or None
-        What was read from which column of a table or of CoNLL columns.
+        Of a table the columns of ``"text"`` and ``"label"``, of CoNLL columns those of ``"token"``
+        and ``"tag"``: names, or indices where no header names them.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def _questions(source: Source, **options: Any) -> Dataset:
         what = "is not a SQuAD file: questions are read from JSON"
         raise ValueError(f"{str(source.path)!r} {what}")
     check_options(read_squad, options)
-    pairs, answers, ids = squad(source, **{**options, "return_ids": True})
+    pairs, answers, ids = squad(source, **options)
     return Dataset(pairs, answers, "qa", source.path, [{"id": name} for name in ids])
 
 

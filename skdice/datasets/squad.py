@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import as_row_list, check_lengths, checked, shown
+from skdice._types import Rows
 from skdice.datasets.files import fault, write_text
 from skdice.datasets.source import Source
-from skdice.text.answers import as_answers
+from skdice.inputs.answers import as_answers
 
 
 @checked
@@ -20,10 +21,9 @@ def read_squad(
     *,
     on_misaligned: str = "raise",
     articles: Sequence[str] | None = None,
-    return_ids: bool = False,
     with_answers: bool = True,
     encoding: str = "utf-8",
-) -> Any:
+) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]]]:
     """Questions, contexts and answers of a SQuAD file, v1.1 or v2.0.
 
     Flat records are read too: an array or JSON lines of objects that hold a ``question`` with its
@@ -38,7 +38,6 @@ def read_squad(
         holds it. A question that loses all its answers is left out.
     articles : list of str or None, default=None
         Titles of the articles to read; None is all.
-    return_ids : bool, default=False
     with_answers : bool, default=True
         False reads every question as one without an answer, as for a prediction.
     encoding : str, default="utf-8"
@@ -49,8 +48,6 @@ def read_squad(
         Question and context.
     y : list of lists of (int, str)
         Start (in characters) and text of each answer; [] for an unanswerable question.
-    ids : list of str
-        With ``return_ids``.
 
     Raises
     ------
@@ -69,18 +66,17 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    source = Source(Path(path), encoding)
-    return squad(source, on_misaligned, articles, return_ids, with_answers)
+    X, y, _ = squad(Source(Path(path), encoding), on_misaligned, articles, with_answers)
+    return X, y
 
 
 def squad(
     source: Source,
     on_misaligned: str = "raise",
     articles: Sequence[str] | None = None,
-    return_ids: bool = False,
     with_answers: bool = True,
-) -> Any:
-    """Questions, contexts and answers; see `read_squad`."""
+) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]], list[str]]:
+    """Questions with contexts, answers and ids; see `read_squad`."""
     path = source.path
     every = _articles(path, [value for _, value in source.values], source.first)
     titles = [article.get("title") for article in every]
@@ -115,7 +111,7 @@ def squad(
     y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
     kept = [i for i, answers in enumerate(y) if answers is not None]
     X, y = [X[i] for i in kept], [y[i] for i in kept]
-    return (X, y, [ids[i] for i in kept]) if return_ids else (X, y)
+    return X, y, [ids[i] for i in kept]
 
 
 def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
@@ -158,7 +154,7 @@ def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
 
 
 @checked
-def write_squad_predictions(path: str | Path, ids: Any, predictions: Any) -> Path:
+def write_squad_predictions(path: str | Path, ids: Rows, predictions: Rows) -> Path:
     """Write predictions as the official evaluation script takes them: id to text.
 
     Parameters

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import as_row_list, checked, shown
+from skdice._types import Labels, Texts
 from skdice.datasets.files import fault, first_line, suffix_of
 from skdice.datasets.labels import labelled, obey
 from skdice.datasets.multilabel import (
@@ -34,8 +35,7 @@ def read_table(
     header: bool | None = None,
     quoting: bool | None = None,
     encoding: str = "utf-8",
-    return_columns: bool = False,
-) -> Any:
+) -> tuple[Texts, Labels]:
     r"""Read labelled texts, or pairs of texts.
 
     A file named ``.jsonl``, or whose first line is a JSON object, is read as JSON lines: one
@@ -77,7 +77,6 @@ def read_table(
         Whether ``"`` quotes a field. None says yes for commas and no for tabs, where quotes are
         part of the text (as in MRPC).
     encoding : str, default="utf-8"
-    return_columns : bool, default=False
 
     Returns
     -------
@@ -85,9 +84,6 @@ def read_table(
     y : list of str, or list of lists of str
         Labels, or the names of several for each text. Of `label_columns` the list knows all, as
         ``columns``, and a label that no text has is a class, too.
-    columns : dict
-        With ``return_columns``: the columns of ``"text"`` and of ``"label"``, by name, or by index
-        in a file without a header.
 
     Warns
     -----
@@ -115,14 +111,14 @@ def read_table(
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
     source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    found = labelled_texts(
+    X, y, _ = labelled_texts(
         source,
         text_columns=text_columns,
         label_column=label_column,
         label_columns=label_columns,
         label_separator=label_separator,
     )
-    return found if return_columns else found[:2]
+    return X, y
 
 
 def labelled_texts(
@@ -176,7 +172,7 @@ def read_texts(
     header: bool | None = None,
     quoting: bool | None = None,
     encoding: str = "utf-8",
-) -> list[Any]:
+) -> Texts:
     r"""Read texts, or pairs of texts, to predict: their labels may be there or not.
 
     Parameters

@@ -33,7 +33,7 @@ def read_inputs(
     if task in ("tagging", "mrc-ner"):
         X = _sentences(source, task, options, tags)
     elif task == "qa":
-        X, _, ids = squad(source, return_ids=True, with_answers=False)
+        X, _, ids = squad(source, with_answers=False)
         meta = [{"id": name} for name in ids]
     elif task == "entities":
         X, meta = _texts(source, options)

@@ -85,8 +85,8 @@ class EncoderModule(nn.Module):
         """Train on with another dropout."""
         self.dropout.p = p
 
-    def grow(self, odds: torch.Tensor) -> None:
-        """Add outputs for new classes; the logits of the others stay.
+    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
+        """Add outputs for new classes; the logits of the others stay, at their new places.
 
         A new output starts as in a new head, but for its bias: where the weights say nothing, the
         class is as likely as its share of the training data, so that it does not appear at once.
@@ -95,6 +95,8 @@ class EncoderModule(nn.Module):
         ----------
         odds : Tensor of shape (n_new,)
             Training examples of each new class for one of all the others.
+        order : Tensor of int, shape (n_outputs,)
+            Of each output the place among the old ones and, behind them, the new ones.
         """
         layer = self.output_layer
         new = nn.Linear(layer.in_features, len(odds))
@@ -103,7 +105,7 @@ class EncoderModule(nn.Module):
             if layer.bias is not None:
                 new.bias.copy_(layer.bias.logsumexp(0).cpu() + odds.log())
             for name, old in list(layer.named_parameters()):
-                rows = torch.cat([old, getattr(new, name).to(old)])
+                rows = torch.cat([old, getattr(new, name).to(old)])[order]
                 setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
         layer.out_features += len(odds)
 
@@ -227,9 +229,9 @@ class TaskModel(EncoderModule):
             if layer.bias is not None:
                 layer.bias.zero_()
 
-    def grow(self, odds: torch.Tensor) -> None:
+    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
         """Add outputs for new classes, to the configuration too."""
-        super().grow(odds)
+        super().grow(odds, order)
         self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
     def forward(

@@ -202,7 +202,7 @@ class FineTuningNet(NeuralNet):
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
-    def grow(self, odds: Sequence[float]) -> None:
+    def grow(self, odds: Sequence[float], order: np.ndarray) -> None:
         """Add outputs for new classes, as `EncoderModule.grow` does.
 
         The optimiser keeps what it has averaged, with zeros for what is new.
@@ -210,22 +210,20 @@ class FineTuningNet(NeuralNet):
         before, scaler = self.optimizer_, self.scaler_
         olds = self._parameters()
         with seeded(self.shuffle_seed, self.device):
-            self.module_.grow(torch.tensor(odds))
+            self.module_.grow(torch.tensor(odds), torch.from_numpy(order))
         self.initialize_optimizer()
         self.set_rate(self.lr)
         self.scaler_ = scaler
         for old, new in zip(olds, self._parameters(), strict=True):
             values = before.state.get(old, {})
-            tables = [v for v in values.values() if isinstance(v, torch.Tensor) and v.ndim]
-            if old.shape != new.shape and any(table.shape != old.shape for table in tables):
-                continue  # of an optimiser that keeps something else for the rows of a weight
-            n_new = len(new) - len(old)
-            self.optimizer_.state[new] = {
-                name: torch.cat([value, value.new_zeros(n_new, *value.shape[1:])])
-                if any(value is table for table in tables)
-                else value
-                for name, value in values.items()
-            }
+            if old.shape != new.shape:
+                tables = {k: v for k, v in values.items() if isinstance(v, torch.Tensor) and v.ndim}
+                if any(table.shape != old.shape for table in tables.values()):
+                    continue  # of an optimiser that keeps something else for the rows of a weight
+                zeros = new.new_zeros(len(new) - len(old), *new.shape[1:])
+                grown = {name: torch.cat([v, zeros.to(v)])[order] for name, v in tables.items()}
+                values = values | grown
+            self.optimizer_.state[new] = values
 
     def start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
         """Begin a schedule of so many updates; 0 where nobody knows how many will follow."""

@@ -9,9 +9,9 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from skdice._checks import is_missing
+from skdice.inputs.labels import read_labels
+from skdice.inputs.texts import as_rows, as_texts
 from skdice.metrics import positive_class
-from skdice.metrics.labels import read_labels
-from skdice.text.inputs import as_rows, as_texts
 
 
 def check_estimator(estimator: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from skdice.text.inputs import as_rows
+from skdice.inputs.texts import as_rows
 
 # Methods of which each estimator has some.
 _PREDICTIONS = (

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import as_row_list, check_choice, checked, is_missing, position
-from skdice.metrics.labels import Labels, is_indicator, read_labels
-from skdice.text.answers import read_answers
-from skdice.text.inputs import as_rows, as_sentences, as_texts, holds_tags
+from skdice._types import Data
+from skdice.inputs.answers import read_answers
+from skdice.inputs.labels import Labels, is_indicator, read_labels
+from skdice.inputs.texts import as_rows, as_sentences, as_texts, holds_tags
 from skdice.text.queries import as_entities
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
@@ -68,7 +69,7 @@ NO_LABEL = "(no label)"
 
 
 @checked
-def imbalance(y: Any, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
+def imbalance(y: Data, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
     """Count negatives and positives, as in Table 1 of Li et al. (2020).
 
     Parameters
@@ -126,7 +127,7 @@ columns, or sets of names
     return Imbalance(unit, negative, total - negative, background, counts)
 
 
-def reading_imbalance(X: Any, y: Any) -> Imbalance:
+def reading_imbalance(X: Data, y: Data) -> Imbalance:
     """Count tokens that start or end an answer, and all others, as in Table 1 of Li et al. (2020).
 
     Parameters

@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_choice, check_has, checked, naming, plain_values, shown
 from skdice._tables import frame_of
+from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
+from skdice.inputs.texts import as_rows, as_sentences, row_keys
 from skdice.inspection.suspects import Record, innermost, layers, texts_of, with_texts
-from skdice.text.inputs import as_rows, as_sentences, row_keys
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {
@@ -27,7 +28,7 @@ REASONS = {
 
 @checked
 def next_to_label(
-    estimator: Any, pool: Any, n: int = 50, *, strategy: str = "mixed", vectors: Any = None
+    estimator: Any, pool: Data, n: int = 50, *, strategy: str = "mixed", vectors: Any = None
 ) -> Any:
     """The rows of a pool that are most worth a label, for a model of a rare class.
 

@@ -10,8 +10,9 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from sklearn.utils.metadata_routing import UNUSED
 
 from skdice._checks import check_choice, shown
+from skdice._types import ArrayLike, Data
+from skdice.inputs.labels import as_labels, known_labels
 from skdice.metrics.decisions.positive import positive_of
-from skdice.metrics.labels import as_labels, known_labels
 
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
 
@@ -111,7 +112,9 @@ class ClassScorer(BaseEstimator):
         self.measure = measure
         self.pos_label = pos_label
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Data, y: Data, sample_weight: ArrayLike | None = None
+    ) -> float:
         """The score of a fitted classifier on some rows.
 
         Raises

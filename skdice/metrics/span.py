@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -20,16 +20,17 @@ from skdice._checks import (
     printable,
 )
 from skdice._tables import TextTable
+from skdice._types import Rows
 from skdice.metrics.credit import MODES, credit
-from skdice.metrics.schemes import (
+from skdice.tags.schemes import (
     SCHEMES,
-    Span,
     get_spans,
     infer_scheme,
     refuse_strays,
     strict_spans,
     to_tags,
 )
+from skdice.tags.spans import Span
 
 __all__ = [
     "convert_scheme",
@@ -66,7 +67,7 @@ def _tag_lists(name: str, rows: Any) -> Tags:
 
 
 @checked
-def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
+def convert_scheme(y: Rows, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
     """The same spans, tagged in another scheme.
 
     Parameters
@@ -135,8 +136,8 @@ def _ratio(hits: np.ndarray, totals: np.ndarray, zero_division: float) -> np.nda
 
 @checked
 def span_precision_recall_fscore_support(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = None,
     scheme: str = "auto",
@@ -229,7 +230,7 @@ def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: 
 
 @checked
 def span_precision_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of predicted spans that are right; see `span_precision_recall_fscore_support`.
 
@@ -244,7 +245,7 @@ def span_precision_score(
 
 @checked
 def span_recall_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of true spans that are found; see `span_precision_recall_fscore_support`.
 
@@ -259,7 +260,7 @@ def span_recall_score(
 
 @checked
 def span_f1_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """F1 over spans; see `span_precision_recall_fscore_support`.
 
@@ -321,8 +322,8 @@ def _holds_spans(*given: Any) -> bool:
 
 @checked
 def token_f1_score(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = "micro",
     background: str | None = "O",
@@ -357,16 +358,36 @@ def token_f1_score(
     )[2]
 
 
+@overload
+def span_report(
+    y_true: Rows,
+    y_pred: Rows,
+    *,
+    scheme: str = "auto",
+    mode: str = "strict",
+    output_dict: Literal[False] = False,
+    digits: int = 3,
+) -> str: ...
+@overload
+def span_report(
+    y_true: Rows,
+    y_pred: Rows,
+    *,
+    scheme: str = "auto",
+    mode: str = "strict",
+    output_dict: Literal[True],
+    digits: int = 3,
+) -> dict[str, dict[str, float]]: ...
 @checked
 def span_report(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     scheme: str = "auto",
     mode: str = "strict",
     output_dict: bool = False,
     digits: int = 3,
-) -> Any:
+) -> str | dict[str, dict[str, float]]:
     """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
 
     Parameters
@@ -423,7 +444,7 @@ def span_report(
     return table if output_dict else report_text(table, digits)
 
 
-def report_text(table: dict[str, dict[str, Any]], digits: int = 3) -> str:
+def report_text(table: dict[str, dict[str, float]], digits: int = 3) -> str:
     """The lines of a report; in a notebook, a table."""
     columns = ("precision", "recall", "f1")
     rows = [
@@ -438,7 +459,7 @@ def report_text(table: dict[str, dict[str, Any]], digits: int = 3) -> str:
     return TextTable("\n".join(lines) + "\n", names, rows)
 
 
-def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, Any]]:
+def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, float]]:
     """Precision, recall, F1 and support of every type and of the averages."""
     of_type, of_all = credit(true, pred, mode)
     n_true = Counter(span[0] for row in true for span in row)

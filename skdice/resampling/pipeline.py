@@ -12,6 +12,7 @@ from imblearn.pipeline import Pipeline as _Pipeline
 
 from skdice._checks import KINDS, as_row_list, plain_values, shown
 from skdice._compat import get_sampler_tags, name_estimators
+from skdice._types import Data
 
 
 class Pipeline(_Pipeline):
@@ -36,7 +37,7 @@ class Pipeline(_Pipeline):
     ValueError: SMOTE() computes with numbers, but X holds text here: put TransformerFeatures()...
     """
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Data, y: Data | None = None, **params: Any) -> Self:
         """Check the samplers, then fit as imbalanced-learn does."""
         self._check_samplers(X)
         return super().fit(X, y, **params)

@@ -24,8 +24,8 @@ from skdice.engine.module import (
     freeze,
 )
 from skdice.exceptions import UnnamedLabelsWarning
+from skdice.inputs.texts import check_weights
 from skdice.text.encoding import Windows
-from skdice.text.inputs import check_weights
 from skdice.text.long_texts import Cuts
 
 # Blocks of rows: sources and outputs, as in `Task.decide`.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from skdice.inputs.answers import as_questions
 from skdice.tasks._base import Task
 from skdice.tasks.token_rows import table_of_scores
-from skdice.text.answers import as_questions
 
 
 class QuestionRows(Task):

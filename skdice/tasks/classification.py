@@ -19,9 +19,7 @@ from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.window_pooling import TextDataset, WindowPooling
-from skdice.metrics import ClassScorer, positive_class
-from skdice.metrics.classification import class_scores
-from skdice.metrics.labels import (
+from skdice.inputs.labels import (
     Labels,
     known_labels,
     places_of,
@@ -29,10 +27,12 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
+from skdice.inputs.texts import as_texts, check_weights, check_width
+from skdice.metrics import ClassScorer, positive_class
+from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
 from skdice.tasks._labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
-from skdice.text.inputs import as_texts, check_weights, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 
 Found = list[tuple[TextWindow, np.ndarray]]
@@ -111,8 +111,8 @@ class Classification(Task):
         return targets.classes[targets.values.any(axis=0)].tolist()
 
     def strata(self, model: Any, data: Examples) -> Any:
-        """Return the labels; of several labels there are no strata."""
-        return None if model.multilabel_ else data.targets
+        """Return the labels, 0/1 rows where there are several."""
+        return data.targets
 
     def sampled(self, model: Any, data: Examples) -> Any:
         """Return the labels; of several labels the rarest of each row, as it has one class."""
@@ -302,8 +302,8 @@ class Classification(Task):
         return any(isinstance(row, list) for row in y)
 
     def split_strata(self, y: Any) -> Any:
-        """Return the labels; of several labels the rarest of each row."""
-        return single_labels(y)
+        """Return the labels, 0/1 rows where there are several."""
+        return read_labels(y).values
 
     def scorer(self, y: Any) -> Any:
         """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""

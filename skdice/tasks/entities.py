@@ -12,16 +12,16 @@ from skdice import backbones
 from skdice._checks import as_row_list
 from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
-from skdice.metrics.schemes import infer_scheme
+from skdice.inputs.entities import Entity, check_type, read_entities
+from skdice.inputs.texts import as_single_texts, check_weights
 from skdice.metrics.span import report_of_spans, report_text
+from skdice.tags.schemes import infer_scheme
+from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Blocks, label_names
 from skdice.tasks.tagging import Tagging
 from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
-from skdice.text.entity import Entity, check_type, read_entities
-from skdice.text.inputs import as_single_texts, check_weights
 from skdice.text.long_texts import Cuts
-from skdice.text.spans import ScoredSpan
 from skdice.text.words import (
     Words,
     apart,

@@ -11,9 +11,9 @@ import numpy as np
 from skdice._checks import is_ordered, plain_values, shown
 from skdice._warn import warn
 from skdice.exceptions import MisalignedWarning
-from skdice.text.entity import Entity, read_entities
-from skdice.text.inputs import as_single_texts
-from skdice.text.spans import flat_spans
+from skdice.inputs.entities import Entity, read_entities
+from skdice.inputs.texts import as_single_texts
+from skdice.tags.spans import flat_spans
 from skdice.text.words import Words, plain_words
 
 # Labels of regions, not entities: one that was not annotated, and one that holds no entity.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skdice.metrics.schemes import Span, get_spans, infer_scheme
+from skdice.inputs.texts import as_tags, target_rows
 from skdice.metrics.span import read_spans
-from skdice.text.inputs import as_tags, target_rows
+from skdice.tags.schemes import get_spans, infer_scheme
+from skdice.tags.spans import Span
 
 _NAMES = {
     "PER": "person",

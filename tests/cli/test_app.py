@@ -23,8 +23,8 @@ from skdice.datasets import read_conll, read_texts, write_conll
 from skdice.exceptions import ServingWarning
 from skdice.inspection import ComparisonDisplay
 from skdice.metrics import Cost, convert_scheme, span_report
-from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
+from skdice.tags.schemes import get_spans
 from tests.data import tagged_sentences
 
 ROWS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5

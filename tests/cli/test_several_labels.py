@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from skdice.cli.app import app
-from skdice.datasets import read_table
+from skdice.datasets import read_dataset, read_table
 from tests.estimators.test_several_labels import COLUMNS, NAMES, ROWS, TEXTS
 
 NAMED = [sorted(row) for row in NAMES]
@@ -31,9 +31,9 @@ def files(tmp_path):
 
 
 def test_tables_of_several_labels(files):
-    X, y, columns = read_table(files / "a.csv", label_columns=COLUMNS, return_columns=True)
-    assert (X, y) == (TEXTS, NAMED)
-    assert columns == {"text": ["text"], "label": COLUMNS}
+    assert read_table(files / "a.csv", label_columns=COLUMNS) == (TEXTS, NAMED)
+    data = read_dataset(files / "a.csv", label_columns=COLUMNS)
+    assert data.columns == {"text": ["text"], "label": COLUMNS}
     assert read_table(files / "a.csv", label_columns=[1, 3])[1][:4] == [
         ["money"],
         [],

@@ -7,13 +7,17 @@ import json
 import pytest
 
 from skdice.datasets import read_dataset, read_mrc_ner, read_squad, write_squad_predictions
-from skdice.text.answers import as_answers
+from skdice.inputs.answers import as_answers
 from skdice.text.queries import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
 
 
 def squad(*questions, context="anna went to paris ."):
     return {"data": [{"title": "t", "paragraphs": [{"context": context, "qas": list(questions)}]}]}
+
+
+def ids_of(path, **options):
+    return [row["id"] for row in read_dataset(path, **options).meta]
 
 
 def test_squad_files(tmp_path):
@@ -23,18 +27,18 @@ def test_squad_files(tmp_path):
     off = {"id": "c", "question": "where", "answers": [{"text": "paris", "answer_start": 12}]}
     gone = {"id": "d", "question": "what", "answers": [{"text": "rome", "answer_start": 0}]}
     path.write_text(json.dumps(squad(good, none)))
-    pairs, answers, ids = read_squad(path, return_ids=True)
+    pairs, answers = read_squad(path)
     assert pairs == [("who", "anna went to paris ."), ("why", "anna went to paris .")]
-    assert (answers, ids) == ([[(0, "anna")], []], ["a", "b"])
+    assert answers == [[(0, "anna")], []]
+    assert ids_of(path) == ["a", "b"]
     path.write_text(json.dumps(squad(good, off, gone)))
     with pytest.raises(ValueError, match=r"question 'c': the answer 'paris' .* holds ' pari'"):
         read_squad(path)
-    assert read_squad(path, on_misaligned="fix", return_ids=True)[1:] == (
-        [[(0, "anna")], [(13, "paris")]],
-        ["a", "c"],
-    )
-    assert read_squad(path, on_misaligned="drop", return_ids=True)[2] == ["a"]
-    assert read_squad(path, with_answers=False, return_ids=True)[1:] == ([[]] * 3, ["a", "c", "d"])
+    assert read_squad(path, on_misaligned="fix")[1] == [[(0, "anna")], [(13, "paris")]]
+    assert ids_of(path, on_misaligned="fix") == ["a", "c"]
+    assert ids_of(path, on_misaligned="drop") == ["a"]
+    assert read_squad(path, with_answers=False)[1] == [[]] * 3
+    assert ids_of(path, with_answers=False) == ["a", "c", "d"]
     path.write_text(json.dumps(squad(good, good)))
     with pytest.raises(ValueError, match="question id 'a' twice"):
         read_squad(path)

@@ -22,9 +22,9 @@ from sklearn.base import BaseEstimator, clone
 
 from skdice import DiceClassifier
 from skdice.losses import resolve_loss
-from skdice.metrics.schemes import faults, get_spans
-from skdice.text.decoding import decode
-from skdice.text.posterior import SpanPosterior
+from skdice.tags.decoding import decode
+from skdice.tags.posterior import SpanPosterior
+from skdice.tags.schemes import faults, get_spans
 from tests.examples.scripts import PAPER, scripts
 from tests.metrics.test_bias_tuning import pooling
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.metrics import convert_scheme
-from skdice.metrics.schemes import (
+from skdice.tags.decoding import decode, viterbi
+from skdice.tags.schemes import (
     check_tags,
     faults,
     get_spans,
@@ -20,7 +21,6 @@ from skdice.metrics.schemes import (
     to_tags,
     transitions,
 )
-from skdice.text.decoding import decode, viterbi
 
 PREFIXES = {
     "iob1": "BI",

@@ -31,7 +31,7 @@ from skdice.metrics import (
     token_f1_scorer,
 )
 from skdice.metrics.decisions.span_counts import SpanCounter
-from skdice.metrics.schemes import SCHEMES, strict_spans
+from skdice.tags.schemes import SCHEMES, strict_spans
 
 PREFIXES = {
     "iob2": "BI",

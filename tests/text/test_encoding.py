@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerFast
 
 from skdice.backbones import load_tokenizer
 from skdice.exceptions import TruncationWarning
+from skdice.inputs.texts import as_sentences, as_tags, as_texts, object_array
 from skdice.text.encoding import Window, Windows, _cut, encode_sentences
-from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 from skdice.text.long_texts import encode_texts
 from skdice.text.qa import encode_questions
 from tests import data

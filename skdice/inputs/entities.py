@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdice._checks import check_ordered, counted, is_number, shown
-from skdice.text.inputs import is_whole_number, target_rows
+from skdice.inputs.texts import is_whole_number, target_rows
 
 # What tools and libraries call the parts of an entity. Where one has two names, the first counts
 # characters or is a name: in spaCy and Stanza `start` counts tokens and `label` is a number, and

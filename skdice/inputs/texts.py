@@ -25,8 +25,8 @@ from skdice._checks import (
     shown,
 )
 from skdice._compat import safe_indexing
-from skdice.metrics.labels import as_labels as as_labels
-from skdice.metrics.labels import is_indicator
+from skdice.inputs.labels import as_labels as as_labels
+from skdice.inputs.labels import is_indicator
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -47,7 +47,7 @@ def row_keys(X: Any) -> list[Any]:
 
     Examples
     --------
-    >>> from skdice.text.inputs import row_keys
+    >>> from skdice.inputs.texts import row_keys
     >>> a, b, c = row_keys([["no", "war"], ("no", "war"), ["no war"]])
     >>> a == b, a == c
     (True, False)
@@ -193,7 +193,7 @@ def as_texts(X: Any, *, may_be_empty: bool = False) -> list[str] | list[tuple[st
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.text.inputs import as_texts
+    >>> from skdice.inputs.texts import as_texts
     >>> as_texts(np.array([["a"], ["b"]], dtype=object))
     ['a', 'b']
     >>> as_texts([["a", "b"], ("c", "d")])
@@ -270,7 +270,7 @@ def as_sentences(X: Any, *, may_be_empty: bool = False) -> list[list[str]]:
 
     Examples
     --------
-    >>> from skdice.text.inputs import as_sentences
+    >>> from skdice.inputs.texts import as_sentences
     >>> as_sentences([["Anna", "sleeps"], []])
     [['Anna', 'sleeps'], []]
     """

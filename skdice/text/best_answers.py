@@ -1,23 +1,11 @@
-"""From scores of starts and ends to answers and entities."""
+"""From scores of starts and ends to answers, and the score below which there is none."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, NamedTuple
 
 import numpy as np
-
-
-class ScoredSpan(NamedTuple):
-    """A span of tokens with its type, its end exclusive, and how sure the model is of it."""
-
-    type: str
-    start: int
-    end: int
-    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +91,7 @@ def tune_null_threshold(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.text.spans import tune_null_threshold
+    >>> from skdice.text.best_answers import tune_null_threshold
     >>> tune_null_threshold(np.array([-2.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     -0.5
     """
@@ -119,23 +107,3 @@ def tune_null_threshold(
     total = np.where(possible, total, -np.inf)
     best = np.flatnonzero(total >= total.max() - 1e-12)
     return float(between[best[np.argmin(np.abs(between[best]))]])
-
-
-def flat_spans(
-    spans: Iterable[Any], place: Callable[[Any], Sequence[int]] = itemgetter(slice(1, 3))
-) -> list[Any]:
-    """Spans without overlaps, by their places: the first of those that overlap stays.
-
-    Examples
-    --------
-    >>> from skdice.text.spans import flat_spans
-    >>> flat_spans([("ORG", 2, 4, 0.9), ("LOC", 3, 5, 0.8), ("PER", 0, 1, 0.7)])
-    [('PER', 0, 1, 0.7), ('ORG', 2, 4, 0.9)]
-    """
-    kept: list[tuple[int, int, Any]] = []  # in order
-    for span in spans:
-        start, end = place(span)
-        i = bisect_right(kept, start, key=itemgetter(0))
-        if (i == 0 or kept[i - 1][1] <= start) and (i == len(kept) or end <= kept[i][0]):
-            kept.insert(i, (start, end, span))
-    return [span for _, _, span in kept]

@@ -109,7 +109,7 @@ def places_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.metrics.labels import places_of
+    >>> from skdice.inputs.labels import places_of
     >>> places_of(np.array(["b", "c"]), np.array(["c", "a", "b"])).tolist()
     [2, 0]
     """
@@ -141,7 +141,7 @@ columns; or a list, tuple or set of names for each row
 
     Examples
     --------
-    >>> from skdice.metrics.labels import read_labels
+    >>> from skdice.inputs.labels import read_labels
     >>> labels = read_labels([["toxic", "threat"], [], ["toxic"]])
     >>> labels.classes.tolist(), labels.values.tolist()
     (['threat', 'toxic'], [[1, 1], [0, 0], [0, 1]])
@@ -194,7 +194,7 @@ def as_labels(y: Any, n_rows: int | None = None, name: str = "y") -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.metrics.labels import as_labels
+    >>> from skdice.inputs.labels import as_labels
     >>> as_labels(np.array([0, 1], dtype=object))
     array([0, 1])
     """
@@ -271,7 +271,7 @@ def rarest_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.metrics.labels import rarest_labels
+    >>> from skdice.inputs.labels import rarest_labels
     >>> rarest_labels(np.array([[1, 1], [1, 0], [0, 0]]), np.array(["toxic", "threat"])).tolist()
     ['threat', 'toxic', '']
     """

@@ -19,6 +19,7 @@ import numpy as np
 from skdice._checks import check_choice
 from skdice._warn import warn
 from skdice.exceptions import TagSchemeWarning
+from skdice.tags.spans import Span
 
 # The prefixes of a span's first, middle and last tag, and of a span of one tag. Of schemes that
 # fit the same tags equally well, the first here is inferred.
@@ -33,7 +34,6 @@ _BACKGROUND_LIKE = " -_0oO"
 _OTHER_SPELLING = re.compile(r"[BIESMLU][\W_].+|.+[\W_][BIESMLU]", re.IGNORECASE)
 
 SCHEMES = (*_PREFIXES, "plain")
-Span = tuple[str, int, int]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -71,7 +71,7 @@ def infer_scheme(tag_lists: Iterable[Sequence[str | None]], classes: Iterable[st
 
     Examples
     --------
-    >>> from skdice.metrics.schemes import infer_scheme
+    >>> from skdice.tags.schemes import infer_scheme
     >>> infer_scheme([["B-PER", "I-PER", "O"]]), infer_scheme([["NOUN", "VERB"]])
     ('iob2', 'plain')
     """
@@ -162,7 +162,7 @@ def get_spans(
 
     Examples
     --------
-    >>> from skdice.metrics.schemes import get_spans
+    >>> from skdice.tags.schemes import get_spans
     >>> get_spans(["B-PER", "I-PER", "O", "B-LOC"])
     [('PER', 0, 2), ('LOC', 3, 4)]
     """
@@ -221,7 +221,7 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "iob2") -> list[str]:
 
     Examples
     --------
-    >>> from skdice.metrics.schemes import to_tags
+    >>> from skdice.tags.schemes import to_tags
     >>> to_tags([("PER", 0, 2)], 3, "bioes")
     ['B-PER', 'E-PER', 'O']
     """
@@ -301,7 +301,7 @@ def check_tags(y: Sequence[Sequence[str | None]], scheme: str, *, refuse: bool =
 
     Examples
     --------
-    >>> from skdice.metrics.schemes import check_tags
+    >>> from skdice.tags.schemes import check_tags
     >>> check_tags([["O", "I-PER"]], "iob2")
     Traceback (most recent call last):
     ...

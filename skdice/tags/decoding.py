@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from skdice.metrics.schemes import transitions
+from skdice.tags.schemes import transitions
 
 
 def viterbi(
@@ -31,7 +31,7 @@ def viterbi(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.text.decoding import viterbi
+    >>> from skdice.tags.decoding import viterbi
     >>> log_probs = np.log([[0.4, 0.6], [0.1, 0.9]])
     >>> no_class_1_first = np.array([True, False])
     >>> every = np.ones(2, bool)
