@@ -11,7 +11,8 @@ from transformers.pipelines import get_supported_tasks
 from skdice import estimators
 from skdice.engine.adapters import PEFT_TYPES
 from skdice.inputs.answers import as_questions
-from skdice.inputs.texts import as_sentences, as_texts
+from skdice.inputs.sentences import as_sentences
+from skdice.inputs.texts import as_texts
 from skdice.tasks import TASKS
 
 

@@ -23,7 +23,7 @@ from sklearn.model_selection import KFold
 from skdice import DiceClassifier, DiceTokenClassifier, TransformerFeatures
 from skdice.estimators.scores import Scored
 from skdice.inputs.labels import read_labels
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.inspection.suspects import _Sentences, _sorted, _wrong_labels
 from skdice.metrics.span import span_f1_score
 from skdice.model_selection import out_of_fold

@@ -8,11 +8,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import as_row_list, check_lengths, checked, shown
+from skdice._checks import check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.files import fault, write_text
 from skdice.datasets.source import Source
 from skdice.inputs.answers import as_answers
+from skdice.inputs.rows import as_row_list
 
 
 @checked

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import as_row_list, checked, shown
+from skdice._checks import checked, shown
 from skdice._types import Labels, Texts
 from skdice.datasets.files import fault, first_line, suffix_of
 from skdice.datasets.labels import labelled, obey
@@ -21,6 +21,7 @@ from skdice.datasets.source import (
     warn_of_skipped,
 )
 from skdice.datasets.table import Table
+from skdice.inputs.rows import as_row_list
 
 
 @checked

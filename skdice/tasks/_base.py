@@ -24,7 +24,7 @@ from skdice.engine.module import (
     freeze,
 )
 from skdice.exceptions import UnnamedLabelsWarning
-from skdice.inputs.texts import check_weights
+from skdice.inputs.rows import check_weights
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 

@@ -27,7 +27,8 @@ from skdice.inputs.labels import (
     read_labels,
     single_labels,
 )
-from skdice.inputs.texts import as_texts, check_weights, check_width
+from skdice.inputs.rows import check_weights
+from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdice import backbones
-from skdice._checks import as_row_list
 from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.entities import Entity, check_type, read_entities
-from skdice.inputs.texts import as_single_texts, check_weights
+from skdice.inputs.rows import as_row_list, check_weights
+from skdice.inputs.texts import as_single_texts
 from skdice.metrics.span import report_of_spans, report_text
 from skdice.tags.schemes import infer_scheme
 from skdice.tags.spans import ScoredSpan

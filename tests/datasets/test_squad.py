@@ -8,7 +8,7 @@ import pytest
 
 from skdice.datasets import read_dataset, read_mrc_ner, read_squad, write_squad_predictions
 from skdice.inputs.answers import as_answers
-from skdice.text.queries import as_entities
+from skdice.inputs.sentences import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
 
 
