@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
 from torch import nn
 
 from skdice import backbones
@@ -21,9 +20,10 @@ from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
 from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
 from skdice.inputs.labels import Labels, places_of
-from skdice.inputs.texts import row_keys, take
+from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss, resolve_loss
 from skdice.resampling.drawing import check_sampler, draw_rows
+from skdice.resampling.stratification import held_out_rows
 from skdice.text.long_texts import Cuts
 
 MANY = 1000  # texts; fewer are tokenised at once
@@ -292,7 +292,7 @@ def split_indices(
     size = min(max(1, round(n * fraction)), n - 1)
     if strata is not None:
         strata = np.asarray(strata)[firsts]
-        counts = np.unique(strata, return_counts=True)[1]
+        counts = np.unique(strata, return_counts=True)[1] if strata.ndim == 1 else np.array([n])
         if counts.min() < 2 or size < len(counts) or n - size < len(counts):
             warn(
                 "the validation split is not stratified, as some class has too few examples: "
@@ -300,7 +300,7 @@ def split_indices(
                 ValidationWarning,
             )
             strata = None
-    held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
+    held = firsts[held_out_rows(n, size, seed % 2**32, strata)]
     return np.flatnonzero(~np.isin(group, held)), held
 
 

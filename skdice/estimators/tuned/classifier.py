@@ -25,12 +25,13 @@ from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.inputs.labels import as_labels, known_labels, read_labels
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
+from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -315,7 +316,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if groups is not None:
             return group_folds(cv, labels.ndim == 1).split(X, labels, groups)
         if labels.ndim == 2 and isinstance(cv, Real):
-            return _label_splits(labels, cv, draw_seed(self.random_state))
+            seed, n = draw_seed(self.random_state) % 2**32, len(labels)
+            if isinstance(cv, Integral):
+                return MultilabelStratifiedKFold(int(cv), random_state=seed).split(rows, labels)
+            held = held_out_rows(n, max(1, round(n * float(cv))), seed, labels)
+            return [(np.delete(np.arange(n), held), held)]
         if isinstance(cv, Real) and not isinstance(cv, Integral):
             splitter = StratifiedShuffleSplit(
                 1, test_size=float(cv), random_state=self.random_state
@@ -385,21 +390,6 @@ def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if len(classes) > 1:
         return table
     return object_array([[name for name in classes.tolist() if row[0]] for row in table])
-
-
-def _label_splits(labels: np.ndarray, cv: Any, seed: int) -> Any:
-    """Train and held-out indices that share the rows of each label, the rarest first."""
-    rarest = np.where(labels == 1, labels.sum(axis=0), np.inf).argmin(axis=1)
-    rarest[labels.sum(axis=1) == 0] = -1
-    order = np.random.default_rng(seed).permutation(len(labels))
-    place = np.argsort(rarest[order], kind="stable")
-    n_folds = int(cv) if isinstance(cv, Integral) else round(1 / float(cv))
-    if len(labels) < n_folds:
-        raise ValueError(f"cv={cv!r} needs {n_folds} rows, and y holds {len(labels)}")
-    fold = np.empty(len(labels), dtype=int)
-    fold[order[place]] = np.arange(len(labels)) % max(n_folds, 2)
-    folds = range(n_folds) if isinstance(cv, Integral) else [0]
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in folds]
 
 
 def _width(X: Any) -> int | None:
