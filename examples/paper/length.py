@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ from skdice.engine.recipe import (
     UPDATES,
     choose_epochs,
 )
-from skdice.metrics.schemes import get_spans
+from skdice.tags.schemes import get_spans
 
 RESULTS = HERE / "results" / "length.jsonl"
 CELLS = {
@@ -224,24 +223,8 @@ def unlabelled(
 
 def figures(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
     """What is measured of a task's test rows, between 0 and 1 but for losses."""
-    if task.pos_label is not None:
-        found = of_two_classes(task, model, X, y)
-    elif task.name in TAGS:  # entities
-        found = {"f1": model.score(X, y)}
-    else:
-        found = of_many_classes(model, X, y)
+    found = {"f1": model.score(X, y)} if task.name in TAGS else of_two_classes(task, model, X, y)
     return {name: round(float(value), 5) for name, value in found.items()}
-
-
-def of_many_classes(model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
-    """Accuracy and macro F1, of texts or of words."""
-    from sklearn.metrics import accuracy_score, f1_score
-
-    predicted = model.predict(X)
-    if isinstance(y[0], list):
-        y, predicted = (list(chain.from_iterable(rows)) for rows in (y, predicted))
-    macro = f1_score(y, predicted, average="macro", zero_division=0)
-    return {"accuracy": accuracy_score(y, predicted), "f1": macro}
 
 
 def of_two_classes(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:

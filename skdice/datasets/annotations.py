@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
+from skdice._types import Rows
 from skdice._warn import warn
 from skdice.datasets.files import json_pieces, write_text
 from skdice.datasets.find import find
@@ -17,8 +18,9 @@ from skdice.datasets.offsets import UNITS, resolve, units_before
 from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, without
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
-from skdice.text.entity import check_inside, read_entity
-from skdice.text.inputs import check_characters
+from skdice.inputs.entities import check_inside, read_entity
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.texts import check_characters
 
 
 class Annotations(NamedTuple):
@@ -201,10 +203,10 @@ def _unknown(source: Source, holds: str) -> str:
 @checked
 def write_annotations(
     path: str | Path,
-    texts: Any,
-    entities: Any,
+    texts: Rows,
+    entities: Rows,
     format: str,
-    metadata: Any = None,
+    metadata: Rows | None = None,
     *,
     offsets: str = "auto",
     predicted: bool | None = None,

@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import check_choice, check_lengths, checked, shown
+from skdice._types import Rows
 from skdice.datasets.columns import (
     BRACKETS,
     DOCUMENT,
@@ -23,7 +24,8 @@ from skdice.datasets.columns import (
 )
 from skdice.datasets.files import fault, iter_split, write_text
 from skdice.datasets.source import Source
-from skdice.metrics.schemes import faults
+from skdice.inputs.rows import as_row_list
+from skdice.tags.schemes import faults
 
 
 @checked
@@ -37,8 +39,7 @@ def read_conll(
     scheme: str | None = None,
     encoding: str = "utf-8",
     with_tags: bool = True,
-    return_columns: bool = False,
-) -> Any:
+) -> tuple[list[list[str]], list[list[str]]]:
     r"""Read tagged sentences from CoNLL columns.
 
     Blank lines, with or without white space in them, end a sentence; so do ``-DOCSTART-`` lines,
@@ -60,11 +61,10 @@ def read_conll(
         one if it has another number of columns than a token's line, or no tag where all others
         have ``O`` or ``B-PER``. None is for a file without comments.
     scheme : str or None, default=None
-        Check that the tags are well formed in this scheme (see `skdice.metrics.schemes`).
+        Check that the tags are well formed in this scheme (see `skdice.tags.schemes`).
     encoding : str, default="utf-8"
     with_tags : bool, default=True
         False takes whatever stands in the column of the tags, as for a prediction.
-    return_columns : bool, default=False
 
     Returns
     -------
@@ -72,8 +72,6 @@ def read_conll(
         Tokens.
     y : list of lists of str
         Tags.
-    columns : dict
-        With ``return_columns``: the indices of ``"token"`` and ``"tag"``.
 
     Raises
     ------
@@ -95,9 +93,9 @@ def read_conll(
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
-    found = conll(Source(Path(path), encoding), token_column, tag_column, separator, comment,
-                  scheme, with_tags)  # fmt: skip
-    return found if return_columns else found[:2]
+    source = Source(Path(path), encoding)
+    X, y, _ = conll(source, token_column, tag_column, separator, comment, scheme, with_tags)
+    return X, y
 
 
 def conll(
@@ -279,8 +277,7 @@ def read_conllu(
     tag_column: str | int = "upos",
     encoding: str = "utf-8",
     with_tags: bool = True,
-    return_columns: bool = False,
-) -> Any:
+) -> tuple[list[list[str]], list[list[str]]]:
     r"""Read tokens and one column of a CoNLL-U file.
 
     The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
@@ -295,14 +292,11 @@ def read_conllu(
     encoding : str, default="utf-8"
     with_tags : bool, default=True
         False takes whatever stands in the column of the tags, as for a prediction.
-    return_columns : bool, default=False
 
     Returns
     -------
     X, y : list of lists of str
         Word forms and tags.
-    columns : dict
-        With ``return_columns``: the names of ``"token"`` and ``"tag"``.
 
     Raises
     ------
@@ -321,8 +315,8 @@ def read_conllu(
     ...     read_conllu(path)
     ([['Ann']], [['PROPN']])
     """
-    found = conllu(Source(Path(path), encoding), tag_column, with_tags)
-    return found if return_columns else found[:2]
+    X, y, _ = conllu(Source(Path(path), encoding), tag_column, with_tags)
+    return X, y
 
 
 def conllu(
@@ -366,7 +360,7 @@ def _tags_of_misc(path: str | Path, cells: list[list[str]]) -> list[list[str]]:
 
 
 @checked
-def write_conll(path: str | Path, X: Any, y: Any) -> Path:
+def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     """Write tokens and tags, a tab between them; the file appears when it is complete.
 
     Empty sentences are left out. A file whose first line would look like a header begins with a

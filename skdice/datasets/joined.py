@@ -8,7 +8,7 @@ from typing import Any
 from skdice.datasets.record import Record, Span
 from skdice.datasets.source import Source
 from skdice.datasets.tokens import are_spans
-from skdice.metrics.schemes import get_spans, infer_scheme
+from skdice.tags.schemes import get_spans, infer_scheme
 
 
 def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:

@@ -13,8 +13,8 @@ from skdice._warn import warn
 from skdice.datasets.files import fault
 from skdice.datasets.record import Record, Span
 from skdice.exceptions import MisalignedWarning, OffsetsWarning
-from skdice.text.entity import SURROGATE, fault_of_label
-from skdice.text.inputs import nearest_place
+from skdice.inputs.entities import SURROGATE, fault_of_label
+from skdice.inputs.texts import nearest_place
 
 UNITS = ("codepoints", "utf16", "bytes")
 _NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}

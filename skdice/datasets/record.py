@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from skdice._checks import shown
 from skdice._names import FORMATS, made
 from skdice.datasets.source import Source
-from skdice.text.entity import Entity, fields_of
+from skdice.inputs.entities import Entity, fields_of
 
 
 class Span(NamedTuple):

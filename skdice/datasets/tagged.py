@@ -24,7 +24,7 @@ from skdice.datasets.tokens import (
     read_tokens,
     token_fields,
 )
-from skdice.metrics.schemes import to_tags
+from skdice.tags.schemes import to_tags
 
 Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
 

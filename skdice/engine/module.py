@@ -85,8 +85,8 @@ class EncoderModule(nn.Module):
         """Train on with another dropout."""
         self.dropout.p = p
 
-    def grow(self, odds: torch.Tensor) -> None:
-        """Add outputs for new classes; the logits of the others stay.
+    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
+        """Add outputs for new classes; the logits of the others stay, at their new places.
 
         A new output starts as in a new head, but for its bias: where the weights say nothing, the
         class is as likely as its share of the training data, so that it does not appear at once.
@@ -95,6 +95,8 @@ class EncoderModule(nn.Module):
         ----------
         odds : Tensor of shape (n_new,)
             Training examples of each new class for one of all the others.
+        order : Tensor of int, shape (n_outputs,)
+            Of each output the place among the old ones and, behind them, the new ones.
         """
         layer = self.output_layer
         new = nn.Linear(layer.in_features, len(odds))
@@ -103,7 +105,7 @@ class EncoderModule(nn.Module):
             if layer.bias is not None:
                 new.bias.copy_(layer.bias.logsumexp(0).cpu() + odds.log())
             for name, old in list(layer.named_parameters()):
-                rows = torch.cat([old, getattr(new, name).to(old)])
+                rows = torch.cat([old, getattr(new, name).to(old)])[order]
                 setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
         layer.out_features += len(odds)
 
@@ -227,9 +229,9 @@ class TaskModel(EncoderModule):
             if layer.bias is not None:
                 layer.bias.zero_()
 
-    def grow(self, odds: torch.Tensor) -> None:
+    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
         """Add outputs for new classes, to the configuration too."""
-        super().grow(odds)
+        super().grow(odds, order)
         self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
     def forward(
@@ -367,6 +369,26 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
     module.frozen = [name for name, part in module.named_modules() if id(part) in wanted]
     for part in parts:
         part.requires_grad_(False)
+
+
+def trained_state(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Weights that are trained, and buffers, each once; not copies."""
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    return {**{n: p.detach() for n, p in trained.items()}, **dict(module.named_buffers())}
+
+
+@torch.no_grad()
+def put_back(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
+    """Give a module the values of an earlier `trained_state`."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, value in state.items():
+        own[name].copy_(value)
+
+
+def set_buffer(module: nn.Module, name: str, value: torch.Tensor) -> None:
+    """Replace a buffer by its dotted name."""
+    owner, _, buffer = name.rpartition(".")
+    setattr(module.get_submodule(owner), buffer, value)
 
 
 def copy_with_same_weights(module: nn.Module) -> Any:

@@ -10,8 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice._checks import as_row_list, check_has, check_lengths, checked, counted, position, shown
+from skdice._checks import check_has, check_lengths, checked, counted, position, shown
 from skdice._tables import escaped, html_table
+from skdice._types import Data, Rows
+from skdice.inputs.answers import read_answers
+from skdice.inputs.labels import as_labels, known_labels, paired_labels
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     items_of,
@@ -27,9 +32,6 @@ from skdice.inspection.spans import (
     error_pairs,
     outer,
 )
-from skdice.metrics.labels import as_labels, known_labels, paired_labels
-from skdice.text.answers import read_answers
-from skdice.text.inputs import as_texts
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 
@@ -56,10 +58,10 @@ def _refusing_a_path(function: Callable[..., str]) -> Callable[..., str]:
 @checked
 def html_report(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Data,
+    y: Data,
     *,
-    y_pred: Any = None,
+    y_pred: Rows | None = None,
     labels: Sequence[Any] | None = None,
     title: str | None = None,
     n_examples: int = 20,

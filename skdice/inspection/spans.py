@@ -6,38 +6,37 @@ import html
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, printable
+from skdice._checks import as_numbers, check_has, checked, naming, printable
 from skdice._tables import frame_of
+from skdice._types import Rows
+from skdice.inputs.entities import read_entities
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.sentences import as_sentences, read_tags, spans_of
+from skdice.inputs.texts import as_single_texts, holds_texts
 from skdice.inspection.axes import axes_or_new, label_of
-from skdice.metrics.schemes import Span, get_spans
-from skdice.metrics.span import read_tags
-from skdice.text.alignment import REGIONS, holds_texts
-from skdice.text.entity import read_entities
-from skdice.text.inputs import as_sentences, as_single_texts
-from skdice.text.posterior import span_probabilities
-from skdice.text.spans import flat_spans
+from skdice.inspection.span_scores import span_probabilities
+from skdice.tags.schemes import get_spans
+from skdice.tags.spans import Span, flat_spans
+from skdice.text.alignment import REGIONS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")
 
 
-def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span]], ...]:
-    """The spans of true and of predicted tags, which must match in their lengths."""
-    *tags, scheme = read_tags(y_true, y_pred, scheme)
-    return tuple([get_spans(row, scheme) for row in rows] for rows in tags)
-
-
 @checked
 def span_errors(
-    y_true: Any,
-    y_pred: Any,
-    X: Any = None,
+    y_true: Rows,
+    y_pred: Rows,
+    X: Rows | None = None,
     *,
-    proba: Any = None,
+    proba: Rows | None = None,
     classes: Sequence[str] | None = None,
     scheme: str = "auto",
 ) -> Any:
@@ -199,7 +198,7 @@ class SpanConfusionDisplay:
             )
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Rows, y: Rows, *, ax: Axes | None = None) -> Self:
         """Draw what a fitted tagger or recognizer predicts for `X` against `y`."""
         check_has("estimator", estimator, "predict")
         if holds_texts(X):
@@ -211,7 +210,7 @@ class SpanConfusionDisplay:
     @classmethod
     @checked
     def from_predictions(
-        cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
+        cls, y_true: Rows, y_pred: Rows, *, scheme: str = "auto", ax: Axes | None = None
     ) -> Self:
         """Compare tags with tags, and draw.
 
@@ -228,7 +227,7 @@ class SpanConfusionDisplay:
         >>> display.counts.tolist()  # of LOC, PER and spurious
         [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
         """
-        return cls._of_spans(*spans_of_tags(y_true, y_pred, scheme)).plot(ax=ax)
+        return cls._of_spans(*spans_of(y_true, y_pred, scheme)).plot(ax=ax)
 
     @classmethod
     def _of_spans(cls, true: list[list[Span]], pred: list[list[Span]]) -> Self:
@@ -244,7 +243,7 @@ class SpanConfusionDisplay:
                 counts[at[0], at[1]] += 1
         return cls(counts, types)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw shares of each true type, with the counts written in the cells."""
         size = 2.2 + 0.55 * len(self.types)
         ax = axes_or_new(ax, size + 1, size)
@@ -328,7 +327,7 @@ class MarkedRows:
 
 
 @checked
-def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
+def show_tags(X: Rows, tags: Rows, *, scheme: str = "auto") -> Any:
     """Sentences with their entities highlighted.
 
     Parameters
@@ -367,7 +366,7 @@ def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
 
 
 @checked
-def show_entities(X: Any, entities: Any) -> Any:
+def show_entities(X: Rows, entities: Rows) -> Any:
     """Texts with their entities highlighted.
 
     Parameters

@@ -12,16 +12,18 @@ from sklearn.base import is_classifier
 
 from skdice._checks import check_has, checked, shown
 from skdice._tables import escaped, frame_of
+from skdice._types import Data, Rows
 from skdice.backbones import load_tokenizer
+from skdice.inputs.labels import read_labels
+from skdice.inputs.sentences import as_sentences, as_tags, read_tags
+from skdice.inputs.texts import as_texts
 from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
 from skdice.inspection.spans import MarkedRows, error_pairs
-from skdice.metrics.labels import read_labels
-from skdice.metrics.schemes import Span, get_spans
-from skdice.metrics.span import read_tags
 from skdice.model_selection.folds import out_of_fold
+from skdice.tags.posterior import SpanPosterior
+from skdice.tags.schemes import get_spans
+from skdice.tags.spans import Span
 from skdice.text.alignment import align
-from skdice.text.inputs import as_sentences, as_tags, as_texts
-from skdice.text.posterior import SpanPosterior
 from skdice.text.words import split_texts
 
 SPAN_KINDS = {
@@ -43,10 +45,10 @@ Record = dict[str, Any]
 @checked
 def suspect_labels(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Data,
+    y: Data,
     cv: Any = 5,
-    groups: Any = None,
+    groups: Rows | None = None,
     *,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -14,16 +15,11 @@ from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice.datasets.auto import OF_CELLS
-from skdice.datasets.source import Source
-from skdice.datasets.tables import Unlabelled, to_predict
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.window_pooling import TextDataset, WindowPooling
-from skdice.metrics import ClassScorer, positive_class
-from skdice.metrics.classification import class_scores
-from skdice.metrics.labels import (
+from skdice.inputs.labels import (
     Labels,
     known_labels,
     places_of,
@@ -31,10 +27,13 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
+from skdice.inputs.rows import check_weights
+from skdice.inputs.texts import as_texts, check_width
+from skdice.metrics import ClassScorer, positive_class
+from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
 from skdice.tasks._labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
-from skdice.text.inputs import as_texts, check_weights, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 
 Found = list[tuple[TextWindow, np.ndarray]]
@@ -49,7 +48,6 @@ class Classification(Task):
     hub_tag = "text-classification"
     head = "SequenceClassification"
     example = '["Win a free prize now"]'
-    keys = ("text", "text_pair")
     formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
     per_position = False
 
@@ -114,8 +112,8 @@ class Classification(Task):
         return targets.classes[targets.values.any(axis=0)].tolist()
 
     def strata(self, model: Any, data: Examples) -> Any:
-        """Return the labels; of several labels there are no strata."""
-        return None if model.multilabel_ else data.targets
+        """Return the labels, 0/1 rows where there are several."""
+        return data.targets
 
     def sampled(self, model: Any, data: Examples) -> Any:
         """Return the labels; of several labels the rarest of each row, as it has one class."""
@@ -305,8 +303,8 @@ class Classification(Task):
         return any(isinstance(row, list) for row in y)
 
     def split_strata(self, y: Any) -> Any:
-        """Return the labels; of several labels the rarest of each row."""
-        return single_labels(y)
+        """Return the labels, 0/1 rows where there are several."""
+        return read_labels(y).values
 
     def scorer(self, y: Any) -> Any:
         """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
@@ -317,29 +315,21 @@ class Classification(Task):
             return ClassScorer()
         return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
 
-    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
-        """Return texts or pairs, with the cells of their rows."""
-        # A model of transformers does not tell whether it takes texts or pairs.
-        columns = table.get("text_columns") or [""]
-        width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        columns = {name: value for name, value in table.items() if name not in OF_CELLS}
-        return to_predict(source, width, **columns)
+    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
+        """Return the id if there is one, the text, its label or labels, and their probabilities.
 
-    def line(self, x: Any, found: Any) -> str:
-        """Return the labels and the text with tabs between them."""
-        label = ",".join(map(str, found)) if isinstance(found, list) else str(found)
-        cells = [label, *([x] if isinstance(x, str) else x)]
-        return "\t".join(" ".join(cell.split()) for cell in cells)
-
-    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
-        """Return the id if there is one, the text, its label or labels, and their probabilities."""
+        As a line they are the label, or a list of JSON of several, and the text.
+        """
+        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+        if how == "tsv":
+            label = json.dumps(found, ensure_ascii=False) if isinstance(found, list) else found
+            return "\t".join(" ".join(str(cell).split()) for cell in (label, *texts.values()))
         classes = model.classes_.tolist()
-        label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
+        label = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
         if not model.multilabel_:
             label = classes[found.argmax()]
-        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
         probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
-        ids = meta if isinstance(meta, dict) else {}  # and not the cells of a table
+        ids = {"id": meta["id"]} if "id" in meta else {}
         return {**ids, **texts, "label": label, "probabilities": probabilities}
 
     def reported(self, model: Any, X: Any) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import check_choice, check_has, checked, naming, shown
+from skdice.inputs.entities import Entity
+from skdice.inputs.texts import as_single_texts, check_characters
 from skdice.text.encoding import BLOCK
-from skdice.text.entity import Entity
-from skdice.text.inputs import as_single_texts, check_characters
 from skdice.text.subwords import PIECE, pieces
 
 # One character a word in scripts without blanks; a symbol such as an emoji, with its modifiers.

@@ -20,9 +20,9 @@ from skdice.engine.fit_plan import encode
 from skdice.losses import LOSSES, TverskyLoss
 from skdice.metrics import span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.decisions.span_counts import SpanCounter
-from skdice.metrics.schemes import check_tags, get_spans
 from skdice.resampling import TextUnderSampler
-from skdice.text.decoding import decode
+from skdice.tags.decoding import decode
+from skdice.tags.schemes import check_tags, get_spans
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from skdice.datasets.files import fault, read_text
 from skdice.datasets.record import Format, Record, Row, Span
 from skdice.datasets.source import Source
 from skdice.folders import replaced
-from skdice.text.entity import Entity
+from skdice.inputs.entities import Entity
 
 _SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
 _READ_PAST = "AMRENF*#"

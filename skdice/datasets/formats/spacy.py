@@ -29,7 +29,7 @@ from skdice.datasets.record import (
 )
 from skdice.datasets.source import Source
 from skdice.datasets.words import longest, words_of
-from skdice.metrics.schemes import get_spans
+from skdice.tags.schemes import get_spans
 
 
 class Spacy(JsonFormat):

@@ -36,7 +36,7 @@ from skdice.datasets.source import Source
 from skdice.datasets.words import words_of
 from skdice.exceptions import LayersWarning
 from skdice.folders import replaced
-from skdice.text.entity import Entity
+from skdice.inputs.entities import Entity
 
 _HEAD = "#FORMAT=WebAnno TSV 3"
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"

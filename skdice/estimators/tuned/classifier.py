@@ -18,18 +18,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
+from skdice.inputs.labels import as_labels, known_labels, read_labels
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Rows
-from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.text.inputs import object_array
+from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -139,7 +141,15 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Data,
+        y: Data,
+        *,
+        X_val: Data | None = None,
+        y_val: Data | None = None,
+        **params: Any,
+    ) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
 
         Parameters
@@ -231,7 +241,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
         scores = self.decide(X)
         if self.multilabel_:
@@ -239,18 +249,18 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self.classes_[scores.argmax(axis=1)]
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Data) -> np.ndarray:
         """Probabilities of shape (n, n_classes) after the biases and the temperature."""
         return np.exp(self.predict_log_proba(X))
 
     @of_one_fit
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Data) -> np.ndarray:
         """Log-probabilities of shape (n, n_classes) after the biases and the temperature."""
         scores = self.decide(X)
         return log_expit(scores) if self.multilabel_ else log_softmax(scores, axis=1)
 
     @of_one_fit
-    def decide(self, X: Any) -> np.ndarray:
+    def decide(self, X: Data) -> np.ndarray:
         """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
         probabilities = self._inner().predict_proba(X)
         of_proba = log_odds if self.multilabel_ else log
@@ -306,7 +316,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if groups is not None:
             return group_folds(cv, labels.ndim == 1).split(X, labels, groups)
         if labels.ndim == 2 and isinstance(cv, Real):
-            return _label_splits(labels, cv, draw_seed(self.random_state))
+            seed, n = draw_seed(self.random_state) % 2**32, len(labels)
+            if isinstance(cv, Integral):
+                return MultilabelStratifiedKFold(int(cv), random_state=seed).split(rows, labels)
+            held = held_out_rows(n, max(1, round(n * float(cv))), seed, labels)
+            return [(np.delete(np.arange(n), held), held)]
         if isinstance(cv, Real) and not isinstance(cv, Integral):
             splitter = StratifiedShuffleSplit(
                 1, test_size=float(cv), random_state=self.random_state
@@ -376,21 +390,6 @@ def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if len(classes) > 1:
         return table
     return object_array([[name for name in classes.tolist() if row[0]] for row in table])
-
-
-def _label_splits(labels: np.ndarray, cv: Any, seed: int) -> Any:
-    """Train and held-out indices that share the rows of each label, the rarest first."""
-    rarest = np.where(labels == 1, labels.sum(axis=0), np.inf).argmin(axis=1)
-    rarest[labels.sum(axis=1) == 0] = -1
-    order = np.random.default_rng(seed).permutation(len(labels))
-    place = np.argsort(rarest[order], kind="stable")
-    n_folds = int(cv) if isinstance(cv, Integral) else round(1 / float(cv))
-    if len(labels) < n_folds:
-        raise ValueError(f"cv={cv!r} needs {n_folds} rows, and y holds {len(labels)}")
-    fold = np.empty(len(labels), dtype=int)
-    fold[order[place]] = np.arange(len(labels)) % max(n_folds, 2)
-    folds = range(n_folds) if isinstance(cv, Integral) else [0]
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in folds]
 
 
 def _width(X: Any) -> int | None:

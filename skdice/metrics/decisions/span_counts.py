@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from skdice.metrics.decisions.counts import Counts
-from skdice.metrics.schemes import borders
+from skdice.tags.schemes import borders
 
 
 class SpanCounter:

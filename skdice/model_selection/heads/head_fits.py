@@ -11,12 +11,12 @@ from sklearn.base import is_classifier
 
 from skdice.engine.fit_plan import needs_windows
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.inputs.labels import read_labels
+from skdice.inputs.texts import as_texts
 from skdice.losses import Loss
-from skdice.metrics.labels import read_labels
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.records import Settings, TrialRecord
-from skdice.text.inputs import as_texts
 
 
 class HeadFits:
