@@ -134,8 +134,8 @@ def check_skipped(fit: Any) -> None:
     if hasattr(dataset, "rows_of"):
         chosen = dataset.rows_of(chosen)
     raise ValueError(
-        f"{int(progress.bad)} updates in a row were skipped, since their loss or gradients were "
-        "NaN or infinite. The last batch held the training rows "
-        f"{chosen.tolist()}, counted from 0 without rows held out. Look at these rows, and try a "
-        f"lower lr (it is {net.lr}) or precision='fp32' (it is {net.precision!r})"
+        f"{int(progress.bad)} updates in a row were skipped, as the loss or gradients were not "
+        f"finite: look at the training rows {chosen.tolist()} of the last batch (counted without "
+        f"held-out rows), and try a lower lr than {net.lr} or precision='fp32', now "
+        f"{net.precision!r}"
     )

@@ -233,9 +233,8 @@ def known_labels(
     if unseen:
         raise ValueError(
             f"{name} holds labels that fit did not see: {first(unseen)} (classes_ = "
-            f"{first(known)}): give labels of the type that fit saw and leave other ones out, "
-            "score the predictions with sklearn.metrics, or give a search over folds a scorer, "
-            "as in scoring='f1_macro'"
+            f"{first(known)}): give labels of the type that fit saw, leave these rows out, or "
+            "score predictions with sklearn.metrics (in a search, with scoring='f1_macro')"
         )
     return labels.values
 
