@@ -253,9 +253,9 @@ class Fit:
         if hasattr(dataset, "rows_of"):
             chosen = dataset.rows_of(chosen)
         raise ValueError(
-            f"{int(progress.bad)} updates in a row were skipped, as the loss or gradients were not "
-            f"finite: look at the training rows {chosen.tolist()} of the last batch, counted without "
-            f"held-out rows, and try a lower lr than {net.lr} or precision='fp32', not "
+            f"{int(progress.bad)} updates in a row were skipped, as the loss or gradients were "
+            f"not finite: look at the training rows {chosen.tolist()} of the last batch, counted "
+            f"without held-out rows, and try a lower lr than {net.lr} or precision='fp32', not "
             f"{net.precision!r}"
         )
 
