@@ -35,7 +35,18 @@ from pathlib import Path
 from typing import Any
 
 import tasks
-from run import HERE, append, described, environment, key, loss_of, new_worker, read, remembered
+from run import (
+    HERE,
+    Start,
+    append,
+    described,
+    environment,
+    key,
+    loss_of,
+    new_worker,
+    read,
+    remembered,
+)
 
 RESULTS = HERE / "results" / "full.jsonl"
 BASE = "all-mpnet-base-v2"
@@ -274,8 +285,6 @@ def run(of: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def estimator(task: tasks.Task, of: dict[str, Any], folder: Path) -> Any:
-    from starts import Start
-
     import skdice
 
     params: dict[str, Any] = {"loss": loss_of(of), "max_epochs": of["max_epochs"]}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
@@ -19,6 +19,7 @@ from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, wi
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
+from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import check_characters
 
 

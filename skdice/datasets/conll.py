@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.columns import (
     BRACKETS,
@@ -24,6 +24,7 @@ from skdice.datasets.columns import (
 )
 from skdice.datasets.files import fault, iter_split, write_text
 from skdice.datasets.source import Source
+from skdice.inputs.rows import as_row_list
 from skdice.tags.schemes import faults
 
 

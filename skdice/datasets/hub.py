@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skdice._checks import as_row_list, checked, shown
+from skdice._checks import checked, shown
+from skdice.inputs.rows import as_row_list
 
 
 @checked

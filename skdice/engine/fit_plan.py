@@ -20,7 +20,7 @@ from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
 from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
 from skdice.inputs.labels import Labels, places_of
-from skdice.inputs.texts import row_keys, take
+from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss, resolve_loss
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.resampling.stratification import held_out_rows

@@ -30,8 +30,7 @@ from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import check_optimizer, spread_of_logits
 from skdice.estimators import hub, storage
-from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.net_settings import OF_TEXT_NET
+from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
 from skdice.estimators.scores import Scored
 from skdice.estimators.streams import iter_blocks
 from skdice.tasks import Task

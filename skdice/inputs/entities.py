@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._checks import check_ordered, counted, is_number, shown
-from skdice.inputs.texts import is_whole_number, target_rows
+from skdice._checks import counted, is_number, shown
+from skdice.inputs.rows import check_ordered, target_rows
+from skdice.inputs.texts import is_whole_number
 
 # What tools and libraries call the parts of an entity. Where one has two names, the first counts
 # characters or is a name: in spaCy and Stanza `start` counts tokens and `label` is a number, and

@@ -12,7 +12,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from skdice._checks import check_given, check_lengths, is_missing, is_ordered, plain_values, shown
+from skdice._checks import check_lengths, shown
+from skdice.inputs.rows import check_given, is_missing, is_ordered, plain_values
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
 

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice._checks import as_row_list, check_has, check_lengths, checked, counted, position, shown
+from skdice._checks import check_has, check_lengths, checked, counted, position, shown
 from skdice._tables import escaped, html_table
 from skdice._types import Data, Rows
 from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import as_labels, known_labels, paired_labels
+from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (

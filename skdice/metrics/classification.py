@@ -66,15 +66,16 @@ def _scores_of_rows(
     return {name: float(value) for name, value in scores.items()}
 
 
-def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
+def precision_recall_f1(counts: np.ndarray, zero_division: float = 0.0) -> np.ndarray:
     """Scores from hits, predictions and true occurrences, of shape (..., 3, n_classes).
 
-    A score is 0 where all of its counts are.
+    A ratio whose denominator is 0 is `zero_division`.
     """
     hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parts = [hits / found, hits / there, 2 * hits / (found + there)]
-    return np.nan_to_num(np.stack(parts, axis=-2))
+    parts = np.stack([hits, hits, 2 * hits], axis=-2)
+    totals = np.stack([found, there, found + there], axis=-2)
+    scores = np.full(parts.shape, float(zero_division))
+    return np.divide(parts, totals, out=scores, where=totals > 0)
 
 
 class ClassScorer(BaseEstimator):

@@ -12,12 +12,13 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from skdice._checks import plain_values, shown
+from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
 from skdice.inputs.labels import UNKNOWN, as_labels, read_labels
-from skdice.inputs.texts import check_groups, holds_tags
+from skdice.inputs.rows import check_groups, plain_values
+from skdice.inputs.sentences import holds_tags
 from skdice.resampling.stratification import MultilabelStratifiedKFold
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -14,9 +15,6 @@ from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice.datasets.auto import OF_CELLS
-from skdice.datasets.source import Source
-from skdice.datasets.tables import Unlabelled, to_predict
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
@@ -30,7 +28,8 @@ from skdice.inputs.labels import (
     read_labels,
     single_labels,
 )
-from skdice.inputs.texts import as_texts, check_weights, check_width
+from skdice.inputs.rows import check_weights
+from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
@@ -50,7 +49,6 @@ class Classification(Task):
     hub_tag = "text-classification"
     head = "SequenceClassification"
     example = '["Win a free prize now"]'
-    keys = ("text", "text_pair")
     formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
     per_position = False
 
@@ -263,9 +261,7 @@ class Classification(Task):
         if not len(table):
             return {}
         if model.multilabel_:
-            t, p = (
-                known_labels(y, model.classes_, True, missing=True) for y in (true, predicted)
-            )
+            t, p = (known_labels(y, model.classes_, True, missing=True) for y in (true, predicted))
             of_label = np.where(t == UNKNOWN, 0, table[np.maximum(t, 0), p.astype(int)])
             return {"cost": float(of_label.sum(axis=1).mean())}
         place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
@@ -324,29 +320,21 @@ class Classification(Task):
             return ClassScorer()
         return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
 
-    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
-        """Return texts or pairs, with the cells of their rows."""
-        # A model of transformers does not tell whether it takes texts or pairs.
-        columns = table.get("text_columns") or [""]
-        width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        columns = {name: value for name, value in table.items() if name not in OF_CELLS}
-        return to_predict(source, width, **columns)
+    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
+        """Return the id if there is one, the text, its label or labels, and their probabilities.
 
-    def line(self, x: Any, found: Any) -> str:
-        """Return the labels and the text with tabs between them."""
-        label = ",".join(map(str, found)) if isinstance(found, list) else str(found)
-        cells = [label, *([x] if isinstance(x, str) else x)]
-        return "\t".join(" ".join(cell.split()) for cell in cells)
-
-    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
-        """Return the id if there is one, the text, its label or labels, and their probabilities."""
+        As a line they are the label, or a list of JSON of several, and the text.
+        """
+        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+        if how == "tsv":
+            label = json.dumps(found, ensure_ascii=False) if isinstance(found, list) else found
+            return "\t".join(" ".join(str(cell).split()) for cell in (label, *texts.values()))
         classes = model.classes_.tolist()
-        label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
+        label = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
         if not model.multilabel_:
             label = classes[found.argmax()]
-        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
         probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
-        ids = meta if isinstance(meta, dict) else {}  # and not the cells of a table
+        ids = {"id": meta["id"]} if "id" in meta else {}
         return {**ids, **texts, "label": label, "probabilities": probabilities}
 
     def reported(self, model: Any, X: Any) -> Any:

@@ -18,7 +18,7 @@ from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import MisalignedWarning, TruncationWarning
 from skdice.inputs.answers import as_answers, as_questions, read_answers
 from skdice.inputs.entities import Entity
-from skdice.inputs.texts import check_weights
+from skdice.inputs.rows import check_weights
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Blocks
 from skdice.tasks._question_rows import QuestionRows

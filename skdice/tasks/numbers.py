@@ -23,7 +23,7 @@ from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.dropout import FastDropout
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.labels import places_of, read_labels
-from skdice.inputs.texts import check_weights
+from skdice.inputs.rows import check_weights
 from skdice.tasks._base import Blocks
 from skdice.tasks.classification import Classification
 

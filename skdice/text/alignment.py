@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._checks import is_ordered, plain_values, shown
+from skdice._checks import shown
 from skdice._warn import warn
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import Entity, read_entities
+from skdice.inputs.rows import is_ordered, plain_values
 from skdice.inputs.texts import as_single_texts
 from skdice.tags.spans import flat_spans
 from skdice.text.words import Words, plain_words

@@ -91,7 +91,7 @@ def test_scores_count_known_labels_in_every_container(form):
         rows = known[:, label]
         of_label = f1_score(COMPLETE[rows, label], found[rows, label])
         assert scores[f"f1 of {model.classes_[label]}"] == pytest.approx(of_label)
-    right = ((COMPLETE == found) | HIDDEN).all(axis=1).mean()
+    right = ((found == COMPLETE) | HIDDEN).all(axis=1).mean()
     assert scores["accuracy"] == pytest.approx(right)
 
 

@@ -1,8 +1,6 @@
-"""What a first call chooses, beside other lengths and losses: examples/paper/length.py."""
+"""What a first call chooses, beside other lengths: examples/paper/length.py."""
 
 from __future__ import annotations
-
-import argparse
 
 import pytest
 
@@ -12,7 +10,7 @@ from tests.examples.scripts import PAPER, scripts
 
 @pytest.fixture(scope="module")
 def harness():
-    with scripts(PAPER, "tasks", "experiments", "run", "length", "first_call") as found:
+    with scripts(PAPER, "tasks", "experiments", "run", "length") as found:
         yield found
 
 
@@ -60,26 +58,10 @@ def test_the_table_compares_means_over_seeds(harness):
 
 
 def test_a_fit_is_made_as_fit_chooses_it(harness, data, tiny_backbone):
-    first_call = harness["first_call"]
-    options = {"data": data, "seeds": 1, "precision": "fp32", "backbone": None, "limit": None}
-    args = argparse.Namespace(**options, tables=["losses"])
-    jobs = {job["task"]: job for job in first_call.missing_jobs(args, [])}
-    job = jobs["sms"] | {"train_rows": 12, "backbone": tiny_backbone}
-    found = first_call.run(job, data, threads=1)
+    job = {"task": "sms", "seed": 0, "precision": "fp32", "loss": "ce_dice", "test_rows": 5000}
+    job |= {"train_rows": 12, "backbone": tiny_backbone}
+    found = harness["length"].run(job, data, threads=1)
     assert found["job"] == job
     assert len(found["history"]) == choose_epochs(12, 32, found["positives"]["train"])
     assert 0 <= found["test"]["f1"] <= found["test"]["best_f1"] <= 1
     assert found["lr"] == 1e-4
-
-
-def test_intents_with_a_long_tail(harness, monkeypatch):
-    tasks = harness["tasks"]
-    X = [f"text {i}" for i in range(300)]
-    part = X, [f"intent {i % 3}" for i in range(300)]
-    whole = tasks.Task("clinc_intents", "labels", part, part, part)
-    monkeypatch.setattr(tasks, "_clinc_intents", lambda folder, seed: whole)
-    found = tasks._some_intents(2, 40, 10)(None, 0)
-    counts = [found.train[1].count(name) for name in set(found.train[1])]
-    assert sorted(counts) == [10, 40]
-    assert set(found.train[1]) == set(found.test[1])
-    assert len(found.test[1]) == 200

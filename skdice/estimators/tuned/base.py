@@ -28,7 +28,7 @@ from skdice._compat import (
 from skdice.estimators import hub
 from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
 from skdice.estimators.scores import outputs_of
-from skdice.inputs.texts import check_groups, row_keys, take
+from skdice.inputs.rows import check_groups, row_keys, take
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.objectives import Cost

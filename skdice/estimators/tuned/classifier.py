@@ -25,7 +25,7 @@ from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, read_labels
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of

@@ -93,7 +93,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     References
     ----------
     L. Breiman, "Bagging Predictors", Machine Learning 1996. The rule was chosen by its regret:
-    ``examples/paper/decision_rules.py``.
+    ``examples/paper/decisions.py``.
     """
     if isinstance(objective, Bound):
         bias, promise = _bounded(rows, objective)
