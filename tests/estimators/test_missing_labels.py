@@ -140,13 +140,12 @@ def test_folds_and_searches():
     BiasTunedClassifier(model, cv=3).fit(X, FRAME)
     early = DiceClassifier(max_epochs=2, early_stopping=True, random_state=0)
     early.fit(X, FRAME)
-    DiceClassifier(max_epochs=1).fit(X, FRAME, X_val=X, y_val=FRAME)
 
 
 def test_texts(tiny_backbone):
     texts = [f"word{i % 7} more" for i in range(24)]
     model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
-    model.fit(texts, FRAME[:24])
+    model.fit(texts, FRAME[:24], X_val=texts, y_val=FRAME[:24])
     assert model.predict(texts).shape == (24, 3)
     assert 0 <= model.score(texts, FRAME[:24]) <= 1
 
