@@ -291,7 +291,10 @@ class Classification(Task):
             how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
         notes = f"Texts of more than {longest} subwords: skdice {how}."
         if not native:
-            return notes
+            return (
+                f"{notes} Encoder and head read elsewhere see the first {longest} subwords only, "
+                'and predict what skdice does with `long_texts="truncate"`.'
+            )
         return (
             f"{notes} A pipeline knows no windows. It needs `truncation=True, "
             f"max_length={longest}` in its call, and then reads the beginning only."
