@@ -290,6 +290,12 @@ class Classification(Task):
         if model.long_texts != "truncate":
             how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
         notes = f"Texts of more than {longest} subwords: skdice {how}."
+        if margin := getattr(model, "tuned_for_", {}).get("reject_margin"):
+            notes += (
+                " The tuned decision leaves rows to a person: those whose two best classes, or a "
+                f"label's yes and no, are less than {margin:.3g} apart in log-odds. A head cannot "
+                "do that: this model decides them too."
+            )
         if not native:
             return notes
         return (

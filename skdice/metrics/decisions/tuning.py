@@ -96,7 +96,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     ``examples/paper/decisions.py``.
     """
     if isinstance(objective, Bound):
-        bias, promise = _bounded(rows, objective)
+        bias, promise = bounded(rows, objective)
         return Tuning(bias, promise=promise)
     if n_draws == 0:
         return Tuning(rows.best_bias(objective, per_class))
@@ -108,7 +108,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     return Tuning(bias, biases)
 
 
-def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
+def bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
     """The bias with which a bound holds for new rows, and the rest is as good as can be."""
     bias, share = np.zeros(rows.n_biases), objective.share
     groups = rows.groups(objective.each)
