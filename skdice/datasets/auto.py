@@ -33,8 +33,9 @@ class Dataset:
     X, y : list
     task : {"tagging", "classification", "qa", "mrc-ner", "entities"}
     path : Path or None
-    ids : list of str or None
-        Of questions.
+    meta : list of dict or None
+        What else the file holds of each row: the ids of questions, all that a tool wrote beside a
+        text.
     queries : dict or None
         Maps each entity type to its question in a BERT-MRC file.
     columns : dict or None
@@ -53,7 +54,7 @@ class Dataset:
     y: list[Any]
     task: str
     path: Path | None = None
-    ids: list[str] | None = None
+    meta: list[dict[str, Any]] | None = None
     queries: dict[str, str] | None = None
     columns: dict[str, Any] | None = None
 
@@ -125,6 +126,26 @@ def source_of(path: str | Path, encoding: str, options: Mapping[str, Any]) -> So
     return source
 
 
+def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the reader of a task's files, from those of `read_table`.
+
+    `of_tool` are those of `read_annotations`.
+    """
+    columns = table.get("text_columns")
+    if task in ("tagging", "mrc-ner"):
+        names = {"text_columns": "token_column", "label_column": "tag_column"}
+        return {names.get(name, name): value for name, value in table.items()}
+    if task == "qa":
+        how = {name: value for name, value in of_tool.items() if name == "on_misaligned"}
+        return {**table, **how}
+    if task != "entities":
+        return dict(table)
+    if isinstance(columns, list):
+        raise ValueError(f"text_columns={columns} names several: texts with entities have no pair")
+    others = {name: value for name, value in table.items() if name != "text_columns"}
+    return {**of_tool, **others, **({} if columns is None else {"text_column": str(columns)})}
+
+
 def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
     """Read the examples of a task."""
     if is_saved(source.path):
@@ -139,8 +160,8 @@ def _entities(source: Source, **options: Any) -> Dataset:
     for name in ("text_column", "with_entities", "layer", "feature"):
         if name in options:
             setattr(source, name, options.pop(name))
-    texts, entities, _ = annotated(source, **options)
-    return Dataset(texts, entities, "entities", source.path)
+    texts, entities, metadata = annotated(source, **options)
+    return Dataset(texts, entities, "entities", source.path, metadata)
 
 
 def _questions(source: Source, **options: Any) -> Dataset:
@@ -149,7 +170,7 @@ def _questions(source: Source, **options: Any) -> Dataset:
         raise ValueError(f"{str(source.path)!r} {what}")
     check_options(read_squad, options)
     pairs, answers, ids = squad(source, **options)
-    return Dataset(pairs, answers, "qa", source.path, ids)
+    return Dataset(pairs, answers, "qa", source.path, [{"id": name} for name in ids])
 
 
 def _texts(source: Source, **options: Any) -> Dataset:

@@ -122,11 +122,10 @@ def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
     unit = "codepoints" if costs["codepoints"] < costs["utf16"] else "utf16"
     if matters and (costs[unit] or costs["codepoints"] == costs["utf16"]):
         warn(
-            f"{str(path)!r} has entities after emoji or other characters beyond U+FFFF, where it "
-            f"matters whether offsets count {_NAMES['utf16']}, as the tool does, or "
-            f"{_NAMES['codepoints']}, as Python does; they are read as {_NAMES[unit]}, but some "
-            "begin or end inside a word: check them, and give offsets='utf16' or "
-            "offsets='codepoints'",
+            f"{str(path)!r} has emoji or other characters beyond U+FFFF. Offsets after them are "
+            f"read as {_NAMES[unit]}, but some entities then begin or end inside a word: check "
+            "them, and give offsets='utf16', as the tool counts, or offsets='codepoints', as "
+            "Python does",
             OffsetsWarning,
         )
     return unit

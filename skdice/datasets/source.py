@@ -64,6 +64,7 @@ class Source:
     separator: str | None = None  # of the cells of a table
     quoting: bool | None = None
     header: bool | None = None
+    first: int = 0  # lines that stand before it in a stream
     skipped: Counter[str] = field(default_factory=Counter)
     told: list[str] = field(default_factory=list)  # what else a user should know
 
@@ -134,8 +135,8 @@ class Source:
     @cached_property
     def table(self) -> tuple[list[str] | None, list[tuple[Any, list[Any]]]]:
         """The names of the columns of separated values, if they are named, and the rows."""
-        separator = self.separator or separator_of(self.path, self.head)
-        rows = rows_of(self.path, self.iter_lines(), separator, self.quoting)
+        self.separator = self.separator or separator_of(self.path, self.head)
+        rows = rows_of(self.path, self.iter_lines(), self.separator, self.quoting)
         header = self.header
         if header is None:
             # The first of plain lines is a text.

@@ -79,7 +79,7 @@ def squad(
 ) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]], list[str]]:
     """Questions with contexts, answers and ids; see `read_squad`."""
     path = source.path
-    every = _articles(path, [value for _, value in source.values])
+    every = _articles(path, [value for _, value in source.values], source.first)
     titles = [article.get("title") for article in every]
     if articles is not None:
         wanted = as_row_list("articles", articles)
@@ -95,7 +95,8 @@ def squad(
         for paragraph in article["paragraphs"]:
             for question in _field(path, paragraph, "qas", list):
                 # A question without an id has its number.
-                name = str(question.get("id", len(rows)) if isinstance(question, dict) else "")
+                number = source.first + len(rows)
+                name = str(question.get("id", number) if isinstance(question, dict) else "")
                 _field(path, question, "question", str)
                 _field(path, paragraph, "context", str)
                 if name in rows:
@@ -114,7 +115,7 @@ def squad(
     return X, y, [ids[i] for i in kept]
 
 
-def _articles(path: Path, values: list[Any]) -> list[Any]:
+def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
@@ -128,7 +129,7 @@ def _articles(path: Path, values: list[Any]) -> list[Any]:
     elif all(isinstance(r, dict) and {"question", "context"} <= set(r) for r in records):
         records = [
             {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
-            for i, r in enumerate(records)
+            for i, r in enumerate(records, first)
         ]
     for article in records:
         if isinstance(article, dict) and {"context", "qas"} <= set(article):

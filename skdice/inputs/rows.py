@@ -121,8 +121,8 @@ def check_groups(groups: Any, n_rows: int) -> None:
     for i, group in enumerate(rows):
         if is_ordered(group) or is_missing(group) or group != group:  # NaT, too
             raise ValueError(
-                f"groups[{i}] is {shown(group)}: give one value for each row, such as the number "
-                "of its document, and to a row without one a group of its own"
+                f"groups[{i}] is {shown(group)}: give each row a value, such as the number of its "
+                "document; a row without a document needs a group of its own"
             )
 
 

@@ -62,7 +62,7 @@ def tune(
     References
     ----------
     L. Breiman, "Bagging Predictors", Machine Learning 1996. The rule was chosen by its regret:
-    ``examples/paper/decision_rules.py``.
+    ``examples/paper/decisions.py``.
     """
     if isinstance(objective, Bound):
         bias, promise = _bounded(rows, objective)  # type: ignore[arg-type]  # never of classes
