@@ -16,7 +16,7 @@ from skdice.datasets.find import find
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import UNITS, resolve, units_before
 from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, without
-from skdice.datasets.source import Source, warn_of_skipped
+from skdice.datasets.source import Source, as_source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
 from skdice.inputs.rows import as_row_list
@@ -121,16 +121,9 @@ def read_annotations(
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
     check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
-    source = _source(path, encoding)
-    source.text_column, source.with_entities = text_column, with_entities
-    source.layer, source.feature = layer, feature
-    return annotated(source, format, offsets, on_misaligned)
-
-
-def annotated(
-    source: Source, format: str = "auto", offsets: str = "auto", on_misaligned: str = "raise"
-) -> Annotations:
-    """Texts with entities of a file; see `read_annotations`."""
+    found_in = path if isinstance(path, Source) else _source(path, encoding)
+    source = as_source(found_in, encoding, text_column=text_column, layer=layer, feature=feature)
+    source.with_entities = with_entities
     name: str | None = format
     if format in formats() and isinstance(formats()[format], JsonFormat):
         source.takes_json()
@@ -154,7 +147,8 @@ def annotated(
     warn_of_skipped(source, len(records))
     how = offsets, on_misaligned, form.unit, form.knows_unlabelled
     rows = resolve(source.path, records, *how)
-    return Annotations(*rows, [record.metadata for record in records])
+    source.meta = [record.metadata for record in records]
+    return Annotations(*rows, source.meta)
 
 
 def _source(path: Any, encoding: str) -> Source:
