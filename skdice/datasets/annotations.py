@@ -69,8 +69,8 @@ def read_annotations(
         What the offsets of the file count: code points, as Python does; UTF-16 code units, as
         JavaScript does; or bytes of UTF-8. ``"auto"`` takes code points, unless what the tool
         writes beside an offset (the entity's text, tokens, or our own mark) shows that it is
-        UTF-16. Of Doccano, whose editor counts UTF-16, it takes what cuts fewer words, and warns
-        where neither fits. It matters in texts with emoji only.
+        UTF-16. Of Doccano, whose editor counts UTF-16 and whose files programs write too, it
+        refuses what may be either. It matters in texts with emoji only.
     on_misaligned : {"raise", "drop", "fix"}, default="raise"
         What to do with an entity that is empty, lies outside its text, cuts a character, does not
         hold the text that the tool says, has no label, or is discontinuous: raise an error that
@@ -103,7 +103,7 @@ def read_annotations(
 
     Warns
     -----
-    SkippedRowsWarning, MisalignedWarning, OffsetsWarning, LayersWarning
+    SkippedRowsWarning, MisalignedWarning, LayersWarning
         If records are left out (those of Prodigy that were rejected, of Label Studio that were
         cancelled or are not annotated), as described above, and if WebAnno's spans of several
         layers are read together.

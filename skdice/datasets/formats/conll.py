@@ -101,10 +101,7 @@ def _in_text(source: Source, record: Record, tokens: list[str], metadata: dict[s
         end = start + len(token)
         moved[at], moved[at + len(token)] = start, end
         at += len(token) + 1
-    spans = [
-        span._replace(parts=tuple((moved[a], moved[b]) for a, b in span.parts))
-        for span in record.spans
-    ]
+    spans = [span._replace(start=moved[span.start], end=moved[span.end]) for span in record.spans]
     rest = metadata.get("metadata")
     more = rest if isinstance(rest, dict) else {}
     metadata = {**without(metadata, "text", *(["metadata"] if more else [])), **more}
