@@ -13,8 +13,8 @@ from skdice._warn import warn
 from skdice.datasets.files import fault
 from skdice.datasets.record import Record
 from skdice.exceptions import MisalignedWarning
-from skdice.inputs.entities import SURROGATE, Entity, fault_of_label
-from skdice.inputs.texts import nearest_place
+from skdice.inputs.entities import Entity, fault_of_label
+from skdice.inputs.texts import is_text, nearest_place
 
 UNITS = ("codepoints", "utf16", "bytes")
 _NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}
@@ -159,7 +159,7 @@ def resolve(
     for record in records:
         name = record.metadata.get("id")
         place = record.place if name is None else f"{record.place} (id {shown(name)})"
-        if any(map(SURROGATE.search, record.texts)):
+        if not all(map(is_text, record.texts)):
             raise fault(path, place, "the text holds half of a surrogate pair: write it anew")
         if record.unit and offsets not in ("auto", record.unit):
             problem = f"it says that its offsets count {record.unit!r}, but offsets={offsets!r}"

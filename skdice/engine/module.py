@@ -371,6 +371,26 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
         part.requires_grad_(False)
 
 
+def trained_state(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Weights that are trained, and buffers, each once; not copies."""
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    return {**{n: p.detach() for n, p in trained.items()}, **dict(module.named_buffers())}
+
+
+@torch.no_grad()
+def put_back(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
+    """Give a module the values of an earlier `trained_state`."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, value in state.items():
+        own[name].copy_(value)
+
+
+def set_buffer(module: nn.Module, name: str, value: torch.Tensor) -> None:
+    """Replace a buffer by its dotted name."""
+    owner, _, buffer = name.rpartition(".")
+    setattr(module.get_submodule(owner), buffer, value)
+
+
 def copy_with_same_weights(module: nn.Module) -> Any:
     """A copy that shares all tensors; its mode, hooks and attention are its own."""
     memo = {
