@@ -142,11 +142,11 @@ class Table:
             return named
         fit = len(left) == 1 or (n_texts == 2 and len(left) == 2)
         if not fit:
-            wanted = "2" if n_texts == 2 else "1"
+            found = f"{len(left)} columns that may be text {self.shown(left)}"
+            problem = f"{found}, not {n_texts or 1}" if left else "no column that may be text"
             more = ", and which the label with label_column" if n_texts is None else ""
             raise ValueError(
-                f"{str(self.path)!r} has {len(left)} columns that may be text "
-                f"{self.shown(left)}, not {wanted}: say which hold the text with text_columns{more}"
+                f"{str(self.path)!r} has {problem}: say which hold the text with text_columns{more}"
             )
         return left
 

@@ -253,10 +253,10 @@ class Fit:
         if hasattr(dataset, "rows_of"):
             chosen = dataset.rows_of(chosen)
         raise ValueError(
-            f"{int(progress.bad)} updates in a row were skipped, since their loss or gradients "
-            "were NaN or infinite. The last batch held the training rows "
-            f"{chosen.tolist()}, counted from 0 without rows held out. Look at these rows, and try "
-            f"a lower lr (it is {net.lr}) or precision='fp32' (it is {net.precision!r})"
+            f"{int(progress.bad)} updates in a row were skipped, as the loss or gradients were "
+            f"not finite: look at the training rows {chosen.tolist()} of the last batch, counted "
+            f"without held-out rows, and try a lower lr than {net.lr} or precision='fp32', not "
+            f"{net.precision!r}"
         )
 
     # ---- checkpoints

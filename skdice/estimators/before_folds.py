@@ -45,7 +45,7 @@ def with_pos_label(estimator: Any, y: Any) -> Any:
     """The estimator with its positive class fixed before a sampler balances the classes."""
     if "pos_label" not in estimator.get_params(deep=False):
         return estimator
-    labels = read_labels(y)
+    labels = read_labels(y, missing=True)
     if labels.multilabel or len(labels.classes) != 2:
         return estimator
     classes, counts = np.unique(labels.values, return_counts=True)

@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skdice._checks import check_choice, shown
 from skdice._types import ArrayLike, Data
-from skdice.inputs.labels import as_labels, known_labels
+from skdice.inputs.labels import UNKNOWN, as_labels, known_labels
 from skdice.metrics.decisions.positive import positive_of
 
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
@@ -35,7 +35,9 @@ def class_scores(
         raise ValueError(f"y has shape {y_true.shape}, but the predictions {np.shape(y_pred)}")
     if y_true.ndim == 2:
         y_pred = known_labels(y_pred, known, True, name="y_pred")
-        return _scores_of_rows(y_true == 1, y_pred == 1, known, sample_weight)
+        # A label that is not known counts as a right no, in none of the counts of F1.
+        found = (y_pred == 1) & (y_true != UNKNOWN)
+        return _scores_of_rows(y_true == 1, found, known, sample_weight)
     y_pred = as_labels(y_pred, name="y_pred")
     accuracy = accuracy_score(y_true, y_pred, sample_weight=sample_weight)
     how: dict[str, Any] = {"average": "macro", "labels": known}
@@ -128,7 +130,7 @@ class ClassScorer(BaseEstimator):
         if not hasattr(estimator, "classes_"):
             raise TypeError(f"estimator={shown(estimator)} is no fitted classifier: fit one")
         classes = estimator.classes_
-        labels = known_labels(y, classes)
+        labels = known_labels(y, classes, missing=True)
         positive = None
         if labels.ndim == 1 and len(classes) == 2:
             positive = positive_of(estimator, labels, self.pos_label)

@@ -136,7 +136,7 @@ def out_of_fold(
     check_rows(estimator, X, y)
     classifies = is_classifier(estimator)
     if groups is not None:
-        cv = group_folds(cv, classifies and as_labels(y).ndim == 1)
+        cv = group_folds(cv, classifies and as_labels(y, missing=True).ndim == 1)
     splits = folds_of(cv, X, y, classifies, groups=groups)
     n, tests = len(y), [np.arange(len(y))[test] for _, test in splits]
     if not np.array_equal(np.sort(np.concatenate(tests)), np.arange(n)):

@@ -20,6 +20,7 @@ from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.window_pooling import TextDataset, WindowPooling
 from skdice.inputs.labels import (
+    UNKNOWN,
     Labels,
     known_labels,
     places_of,
@@ -60,16 +61,16 @@ class Classification(Task):
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
         texts = as_texts(X)
-        return texts, read_labels(y, len(texts))
+        return texts, read_labels(y, len(texts), missing=True)
 
     def check_test(self, y: Any, y_test: Any) -> None:
         """Refuse labels of test rows that training does not have."""
-        labels = read_labels(y)
-        known_labels(y_test, labels.classes, labels.multilabel, "y_test")
+        labels = read_labels(y, missing=True)
+        known_labels(y_test, labels.classes, labels.multilabel, "y_test", missing=True)
 
     def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return labels or 0/1 rows for folds, and for samplers one label a row."""
-        return read_labels(y).values, single_labels(y)
+        return read_labels(y, missing=True).values, single_labels(y)
 
     # ---- training
 
@@ -109,7 +110,7 @@ class Classification(Task):
         """Return the labels that rows have."""
         if not targets.multilabel:
             return targets.classes.tolist()
-        return targets.classes[targets.values.any(axis=0)].tolist()
+        return targets.classes[(targets.values == 1).any(axis=0)].tolist()
 
     def strata(self, model: Any, data: Examples) -> Any:
         """Return the labels, 0/1 rows where there are several."""
@@ -188,17 +189,19 @@ class Classification(Task):
         """Return the loss with the counts of the classes; of two, the other is the background."""
         rows = slice(None) if drawn is None else drawn
         share = _shares(data)[rows]
+        total = float(share.sum(dtype=float))
         of_loss = {"multilabel": model.multilabel_, "classes": model.classes_}
         if model.multilabel_:
-            counts = share @ dataset.targets[rows]
+            targets = dataset.targets[rows]
+            # Of all rows, as if those whose label is not known were like the others.
+            known = share @ (targets != UNKNOWN)
+            counts = share @ (targets == 1) * (total / np.where(known > 0, known, 1))
         else:
             targets = self._indices(model, data)[rows]
             counts = np.bincount(targets, share, minlength=len(model.classes_))
         positive = positive_index(model)
         background = None if positive is None else 1 - positive
-        return prepared_loss(
-            model, counts, float(share.sum(dtype=float)), mode, background=background, **of_loss
-        )
+        return prepared_loss(model, counts, total, mode, background=background, **of_loss)
 
     def _indices(self, model: Any, data: Examples) -> np.ndarray:
         return places_of(data.targets, model.classes_)
@@ -239,7 +242,8 @@ class Classification(Task):
 
     def truth(self, model: Any, X: Any, y: Any) -> Any:
         """Return labels or 0/1 rows, all of them known to the model."""
-        labels = known_labels(y, model.classes_, getattr(model, "multilabel_", False))
+        several = getattr(model, "multilabel_", False)
+        labels = known_labels(y, model.classes_, several, missing=True)
         check_consistent_length(X, labels)
         return labels
 
@@ -257,8 +261,9 @@ class Classification(Task):
         if not len(table):
             return {}
         if model.multilabel_:
-            t, p = (known_labels(y, model.classes_, True).astype(int) for y in (true, predicted))
-            return {"cost": float(table[t, p].sum(axis=1).mean())}
+            t, p = (known_labels(y, model.classes_, True, missing=True) for y in (true, predicted))
+            of_label = np.where(t == UNKNOWN, 0, table[np.maximum(t, 0), p.astype(int)])
+            return {"cost": float(of_label.sum(axis=1).mean())}
         place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
         if {str(label) for label in true} - set(place):  # what these cost is not known
             return {}
@@ -304,7 +309,7 @@ class Classification(Task):
 
     def split_strata(self, y: Any) -> Any:
         """Return the labels, 0/1 rows where there are several."""
-        return read_labels(y).values
+        return read_labels(y, missing=True).values
 
     def scorer(self, y: Any) -> Any:
         """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""

@@ -44,14 +44,14 @@ class Numbers(Classification):
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[Any, Any]:
         """Return rows with their `Labels`."""
-        return X, read_labels(y)
+        return X, read_labels(y, missing=True)
 
     def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         """Return rows of one type with labels and weights, and set the number of features."""
         # Most GPUs are many times slower in float64, and Apple's have none.
         on_cpu = check_device(model.device) == "cpu"
         rows = checked_rows(model, X, [np.float64, np.float32] if on_cpu else [np.float32])
-        labels = read_labels(y, rows.shape[0])
+        labels = read_labels(y, rows.shape[0], missing=True)
         if getattr(y, "ndim", 1) == 2 and not labels.multilabel:
             column_or_1d(y, warn=True)
         weights = check_weights(sample_weight, len(labels.values))
