@@ -136,7 +136,7 @@ def _read_parts(
         kept = np.delete(rows, held)
     for name, part in (("train", kept), ("test", held)):
         X, y = [data.X[i] for i in part], [data.y[i] for i in part]
-        parts[name] = replace(data, X=X, y=y, ids=None)
+        parts[name] = replace(data, X=X, y=y, meta=None)
     return parts
 
 

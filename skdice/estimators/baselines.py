@@ -28,16 +28,10 @@ from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.fit_plan import draw_epochs, draw_seed
 from skdice.estimators.scores import ClassScores, Scored
-from skdice.inputs.texts import (
-    as_labels,
-    as_sentences,
-    as_tags,
-    as_texts,
-    check_weights,
-    check_width,
-    object_array,
-    take,
-)
+from skdice.inputs.labels import as_labels
+from skdice.inputs.rows import check_weights, object_array, take
+from skdice.inputs.sentences import as_sentences, as_tags
+from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.positive import positive_class
 from skdice.tags.schemes import SCHEMES, check_tags, infer_scheme

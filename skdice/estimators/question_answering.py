@@ -15,7 +15,7 @@ from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading
 from skdice.text.best_answers import Candidate

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.tasks.classification import Classification
 
 

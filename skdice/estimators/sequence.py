@@ -13,12 +13,12 @@ from sklearn.utils import Tags
 from skdice._compat import HasMethods, StrOptions
 from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data, Rows
-from skdice.engine.arrays import BLOCK, empty_table
-from skdice.engine.vectors import frozen_vectors, unfitted_copy, vectors_of_rows
+from skdice.engine.vectors import BLOCK, empty_table, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.estimators._documented import documented
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
-from skdice.inputs.texts import check_width, object_array
+from skdice.inputs.rows import object_array
+from skdice.inputs.texts import check_width
 from skdice.tasks.classification import Classification, decided
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks

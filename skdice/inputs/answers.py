@@ -11,7 +11,8 @@ import numpy as np
 from skdice._checks import check_choice, counted
 from skdice._warn import warn
 from skdice.exceptions import SwappedPairWarning
-from skdice.inputs.texts import as_texts, is_whole_number, nearest_place, target_rows
+from skdice.inputs.rows import target_rows
+from skdice.inputs.texts import as_texts, is_whole_number, nearest_place
 
 Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")

@@ -10,15 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
-from skdice._checks import as_numbers, as_row_list, check_has, check_lengths, checked
+from skdice._checks import as_numbers, check_has, check_lengths, checked
 from skdice._types import Data, Rows
 from skdice.inputs.labels import is_indicator, known_labels, paired_labels, read_labels
-from skdice.inputs.texts import holds_tags
+from skdice.inputs.sentences import holds_tags, spans_of
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
-from skdice.inspection.spans import spans_of_tags
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.span import read_spans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,29 +30,15 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
     Takes labels, 0/1 rows, tags, or lists of (type, start, end). The class comes first in each
     item.
     """
-    true: Items
-    pred: Items
     if is_indicator(y_true):
         names = read_labels(y_true, name="y_true").classes
         return items_of_several(y_true, y_pred, names, "y_true")
-    y_true, y_pred = as_row_list("y_true", y_true), as_row_list("y_pred", y_pred)
     if not holds_tags(y_true):
         labels = paired_labels(y_true, y_pred)
         true, pred = ([[(str(label),)] for label in part] for part in labels)
-    # The first rows may hold no spans, so the first item of all rows decides what they hold.
-    elif not isinstance(_first_item([*y_true, *y_pred]), str):
-        true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
-    else:
-        true, pred = spans_of_tags(y_true, y_pred, scheme)
-    check_lengths(y_true=true, y_pred=pred)
-    return true, pred
-
-
-def _first_item(rows: list[Any]) -> Any:
-    """The first tag or span of all rows; tags are None where nobody annotated."""
-    kinds = (list, tuple, np.ndarray)
-    filled = (row for row in rows if isinstance(row, kinds) and getattr(row, "ndim", 1) > 0)
-    return next((item for row in filled for item in row if item is not None), "")
+        check_lengths(y_true=true, y_pred=pred)
+        return true, pred
+    return spans_of(y_true, y_pred, scheme)
 
 
 def items_of_several(

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from skdice._checks import as_row_list, check_choice, checked, is_missing, position
+from skdice._checks import check_choice, checked, position
 from skdice._types import Data
 from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import Labels, is_indicator, read_labels
-from skdice.inputs.texts import as_rows, as_sentences, as_texts, holds_tags
-from skdice.text.queries import as_entities
+from skdice.inputs.rows import as_row_list, is_missing
+from skdice.inputs.sentences import as_entities, as_sentences, first_item, holds_tags
+from skdice.inputs.texts import as_texts
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
 
@@ -180,12 +181,10 @@ def reading_imbalance(X: Data, y: Data) -> Imbalance:
 
 def _are_entities(X: Any, y: Any) -> bool:
     """Tell whether `y` holds tags or (type, start, end) spans, and not answers."""
-    kinds = (list, tuple, np.ndarray)
-    filled = (row for row in as_rows(y, "y") if isinstance(row, kinds) and np.size(row))
-    first = next((row[0] for row in filled), None)
-    if first is None:  # neither answers nor entities: a question and its context are two texts
-        return any(isinstance(row, kinds) and len(row) != 2 for row in as_rows(X, "X"))
-    return isinstance(first, str) or (isinstance(first, kinds) and len(first) == 3)
+    kinds, item = (list, tuple, np.ndarray), first_item(y)
+    if item is None:  # neither answers nor entities: a question and its context are two texts
+        return any(isinstance(row, kinds) and len(row) != 2 for row in as_row_list("X", X))
+    return isinstance(item, str) or (isinstance(item, kinds) and len(item) == 3)
 
 
 def _tags_in(rows: list[Any]) -> Counter[Any]:

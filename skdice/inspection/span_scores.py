@@ -8,22 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import (
-    as_numbers,
-    as_row_list,
-    check_choice,
-    check_has,
-    check_lengths,
-    checked,
-)
+from skdice._checks import as_numbers, check_choice, check_has, check_lengths, checked
 from skdice._types import Rows
 from skdice.inputs.entities import read_entities
-from skdice.inputs.texts import as_sentences, as_single_texts, as_tags
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.sentences import as_entities, as_sentences, as_tags, read_spans
+from skdice.inputs.texts import as_single_texts
 from skdice.metrics.calibration import judged
-from skdice.metrics.span import read_spans
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import SCHEMES, infer_scheme
-from skdice.text.queries import as_entities
 
 
 @checked

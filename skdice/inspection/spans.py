@@ -10,29 +10,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, printable
+from skdice._checks import as_numbers, check_has, checked, naming, printable
 from skdice._tables import frame_of
 from skdice._types import Rows
 from skdice.inputs.entities import read_entities
-from skdice.inputs.texts import as_sentences, as_single_texts
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.sentences import as_sentences, read_tags, spans_of
+from skdice.inputs.texts import as_single_texts, holds_texts
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.span_scores import span_probabilities
-from skdice.metrics.span import read_tags
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span, flat_spans
-from skdice.text.alignment import REGIONS, holds_texts
+from skdice.text.alignment import REGIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")
-
-
-def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span]], ...]:
-    """The spans of true and of predicted tags, which must match in their lengths."""
-    *tags, scheme = read_tags(y_true, y_pred, scheme)
-    return tuple([get_spans(row, scheme) for row in rows] for rows in tags)
 
 
 @checked
@@ -232,7 +227,7 @@ class SpanConfusionDisplay:
         >>> display.counts.tolist()  # of LOC, PER and spurious
         [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
         """
-        return cls._of_spans(*spans_of_tags(y_true, y_pred, scheme)).plot(ax=ax)
+        return cls._of_spans(*spans_of(y_true, y_pred, scheme)).plot(ax=ax)
 
     @classmethod
     def _of_spans(cls, true: list[list[Span]], pred: list[list[Span]]) -> Self:

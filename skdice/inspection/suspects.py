@@ -15,10 +15,10 @@ from skdice._tables import escaped, frame_of
 from skdice._types import Data, Rows
 from skdice.backbones import load_tokenizer
 from skdice.inputs.labels import read_labels
-from skdice.inputs.texts import as_sentences, as_tags, as_texts
+from skdice.inputs.sentences import as_sentences, as_tags, read_tags
+from skdice.inputs.texts import as_texts
 from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
 from skdice.inspection.spans import MarkedRows, error_pairs
-from skdice.metrics.span import read_tags
 from skdice.model_selection.folds import out_of_fold
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import get_spans

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from skdice._checks import as_numbers, check_has, checked
 from skdice._types import Data
 from skdice.estimators.before_folds import with_pos_label
-from skdice.inputs.texts import take
+from skdice.inputs.rows import take
 from skdice.inspection.axes import axes_or_new
 from skdice.losses import TverskyLoss, resolve_loss
 from skdice.model_selection.checks import folds_of

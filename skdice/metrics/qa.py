@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
+from skdice.inputs.rows import as_row_list
 
 __all__ = [
     "answer_exact_match_score",

@@ -25,7 +25,7 @@ from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.before_folds import check_rows
-from skdice.inputs.texts import holds_tags
+from skdice.inputs.sentences import holds_tags
 from skdice.model_selection.checks import (
     check_classes,
     check_scores,

@@ -10,11 +10,12 @@ from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import clone
 
-from skdice._checks import KINDS, as_row_list, shown
+from skdice._checks import KINDS, shown
 from skdice._compat import get_sampler_tags
 from skdice._types import Data
 from skdice.inputs.labels import is_indicator, single_labels
-from skdice.inputs.texts import holds_tags
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.sentences import holds_tags
 from skdice.resampling.tags import TagSampler
 
 

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from skdice._checks import plain_values, shown
+from skdice._checks import shown
 from skdice._types import Data, Rows
 from skdice.inputs.labels import as_labels
-from skdice.inputs.texts import as_texts, take
+from skdice.inputs.rows import plain_values, take
+from skdice.inputs.texts import as_texts
 from skdice.metrics import positive_class
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.text import TextOverSampler

@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
 
-from skdice._checks import KINDS, as_row_list, plain_values, shown
+from skdice._checks import KINDS, shown
 from skdice._compat import get_sampler_tags, name_estimators
 from skdice._types import Data
+from skdice.inputs.rows import as_row_list, plain_values
 
 
 class Pipeline(_Pipeline):

@@ -14,12 +14,14 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
 
-from skdice._checks import as_row_list, check_given, shown
+from skdice._checks import shown
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice._types import Rows
 from skdice.inputs.labels import as_labels
-from skdice.inputs.texts import as_sentences, as_tags, as_texts, holds_tags, object_array, take
+from skdice.inputs.rows import as_row_list, check_given, object_array, take
+from skdice.inputs.sentences import as_sentences, as_tags, holds_tags
+from skdice.inputs.texts import as_texts
 from skdice.resampling.tags import TagOverSampler, TagSampler
 from skdice.tags.schemes import get_spans, infer_scheme, to_tags
 

@@ -152,7 +152,7 @@ of names for each row
             If `n_splits` is no number of folds for the rows, y has one label a row, or `groups` are
             given.
         """
-        labels = as_labels(y)
+        labels = as_labels(y, missing=True)
         if getattr(y, "shape", None) == (len(labels), 1) and np.isin(labels, [0, 1]).all():
             labels = labels.reshape(-1, 1)  # one label of several that there might be
         if labels.ndim != 2:

@@ -14,9 +14,11 @@ from sklearn.utils import check_random_state
 from skdice._compat import Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice._types import Rows
-from skdice.inputs.texts import as_sentences, as_tags, take
+from skdice.inputs.rows import take
+from skdice.inputs.sentences import as_sentences, as_tags
+from skdice.inputs.texts import holds_texts
 from skdice.tags.schemes import get_spans, infer_scheme
-from skdice.text.alignment import holds_texts, tags_of_texts
+from skdice.text.alignment import tags_of_texts
 
 
 class TagSampler(BaseSampler):

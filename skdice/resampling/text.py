@@ -10,11 +10,12 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.utils import check_consistent_length
 
-from skdice._checks import plain_values
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice._types import Data, Rows
 from skdice.inputs.labels import as_labels, read_labels, single_labels
-from skdice.inputs.texts import as_texts, holds_tags, take
+from skdice.inputs.rows import plain_values, take
+from skdice.inputs.sentences import holds_tags
+from skdice.inputs.texts import as_texts
 
 
 class _Texts:

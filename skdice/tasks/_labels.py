@@ -77,7 +77,7 @@ def held_out_labels(model: Any, held: Examples, given: Labels) -> np.ndarray:
 
 def _check_occurring(labels: Labels) -> None:
     """Warn of labels that no row has: nothing about them can be learned."""
-    empty = labels.classes[~labels.values.any(axis=0)].tolist()
+    empty = labels.classes[~(labels.values == 1).any(axis=0)].tolist()
     if empty:
         warn(
             f"y has no row with the labels {empty[:20]}, which the model will learn never to "

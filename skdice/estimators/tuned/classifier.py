@@ -16,7 +16,7 @@ from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags,
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import check_lengths
+from skdice._checks import check_lengths, shown
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
@@ -24,13 +24,12 @@ from skdice.estimators.before_folds import check_rows
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
-from skdice.inputs.labels import as_labels, known_labels, read_labels
-from skdice.inputs.texts import object_array
+from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, read_labels
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import log, log_odds
-from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, HeldOutRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
-from skdice.metrics.decisions.tuning import Rows
 from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 
 
@@ -198,7 +197,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             check_is_fitted(self.estimator)
             names = self.estimator.classes_
             if several and not isinstance(names, list):
-                labels = known_labels(y, names)
+                labels = known_labels(y, names, missing=True)
             classes = classes if isinstance(names, list) else np.asarray(names)
             if not several:
                 check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
@@ -214,7 +213,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         splits: Any = ()
         if X_val is not None:
             if several:
-                y_val = _rows_of(known_labels(y_val, classes, True, "y_val"), classes)
+                y_val = _rows_of(known_labels(y_val, classes, True, "y_val", True), classes)
             else:
                 y_val = column_or_1d(as_labels(y_val, name="y_val"))
                 check_known(labels.tolist(), y_val.tolist(), "labels")
@@ -336,21 +335,29 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _judged(self, X: Any, y: Any) -> tuple[HeldOutRows, Any, np.ndarray, np.ndarray]:
         """Return what `_held_out` gives, of rows that may be others than those to tune on."""
-        labels = known_labels(y, self.classes_, self.multilabel_)
+        labels = known_labels(y, self.classes_, self.multilabel_, missing=True)
         part = HeldOut(X, labels, *probabilities_of(self.estimator_, X))
         check_lengths(X=range(len(part.table)), y=labels)
         return self._held_out([part])
 
-    def _held_out(self, parts: list[HeldOut]) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _held_out(self, parts: list[HeldOut]) -> tuple[HeldOutRows, Any, np.ndarray, np.ndarray]:
         """Held-out rows, the objective, and the rows' logits and truth."""
         kind, positive = self._kind, self.positive_ if self._kind == "two" else None
         objective = resolve_scoring(self.scoring, kind, self.classes_, positive)
-        rows: Rows
+        rows: HeldOutRows
         if kind == "labels":
-            answers = np.concatenate([known_labels(part.y, self.classes_, True) for part in parts])
+            read = partial(known_labels, classes=self.classes_, multilabel=True, missing=True)
+            answers = np.concatenate([read(part.y) for part in parts])
+            if callable(objective) and (answers == UNKNOWN).any():
+                raise ValueError(
+                    f"scoring={shown(self.scoring)} is a function, which reads no missing labels: "
+                    "give a name or an objective"
+                )
             logits = np.concatenate([log_odds(part.table) for part in parts])
+            # A label that is not known counts as a sure no, which no objective asks for.
+            logits = np.where(answers == UNKNOWN, log_odds(np.zeros(1)), logits)
             truth, labels = answers == 1, self.classes_.tolist()
             rows = BinaryRows(logits, truth, answers, None, labels)
             return rows, objective, logits, truth
@@ -373,13 +380,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 def _n_positives(classes: np.ndarray, positive: int | None, y: Any) -> int:
     """Positives of `y`, before a model is fitted."""
     if positive is None:
-        return int(known_labels(y, classes, True).sum())
+        return int((known_labels(y, classes, True, missing=True) == 1).sum())
     return int(np.sum(np.asarray(y) == classes[positive]))
 
 
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
-    labels = read_labels(y)
+    labels = read_labels(y, missing=True)
     if labels.multilabel:
         return labels.values, labels.classes, True
     return column_or_1d(labels.values), labels.classes, False
@@ -388,7 +395,7 @@ def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
 def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """0/1 rows, or lists of names of a single label, whose column would be one of classes."""
     if len(classes) > 1:
-        return table
+        return np.where(table == UNKNOWN, np.nan, table) if (table == UNKNOWN).any() else table
     return object_array([[name for name in classes.tolist() if row[0]] for row in table])
 
 

@@ -19,7 +19,7 @@ from skdice.engine.fit_plan import check_validation, draw_seed
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import Scored, outputs_of
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import SpanScales, judged, log
 from skdice.metrics.decisions.held_out_rows import SpanRows
 from skdice.metrics.decisions.scoring import resolve_scoring

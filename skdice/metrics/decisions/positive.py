@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skdice._checks import as_numbers, as_row_list, position
+from skdice._checks import as_numbers, position
+from skdice.inputs.rows import as_row_list
 
 __all__ = ["positive_class"]
 
