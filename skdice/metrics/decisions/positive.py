@@ -8,12 +8,13 @@ import numpy as np
 
 from skdice._checks import as_numbers, position
 from skdice._fitting import layers
+from skdice._types import ArrayLike
 from skdice.inputs.rows import as_row_list
 
 __all__ = ["positive_class"]
 
 
-def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = None) -> int:
+def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None) -> int:
     """Index of the positive class of a two-class problem.
 
     `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
