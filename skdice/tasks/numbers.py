@@ -20,8 +20,8 @@ from torch import nn
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
 from skdice.engine.devices import check_device, resolve_device, seeded
-from skdice.engine.dropout import FastDropout
 from skdice.engine.fit_plan import Examples, Mode
+from skdice.engine.parts import FastDropout
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
 from skdice.tasks._base import Blocks
