@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from skdice.metrics.schemes import to_tags
-from skdice.text.entity import Entity
-from skdice.text.spans import flat_spans
+from skdice.inputs.entities import Entity
+from skdice.tags.schemes import to_tags
+from skdice.tags.spans import flat_spans
 
 # Runs without white space and punctuation, or one sign of it; joiners stay in their emoji.
 _WORD = re.compile(

@@ -22,11 +22,12 @@ from skdice import backbones
 from skdice._checks import check_arguments, kinds_of
 from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice._fitting import all_or_nothing, check_params
+from skdice._types import Data, Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.vectors import run_encoder, vectors_of_rows
-from skdice.text.inputs import as_texts, check_width
+from skdice.inputs.texts import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 
 
@@ -119,7 +120,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Rows, y: Data | None = None) -> Self:
         """Load the backbone; nothing is learnt from the texts.
 
         Parameters
@@ -149,7 +150,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.n_features_in_ = check_width(texts, None, self)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Rows) -> np.ndarray:
         """Vectors of shape (n, n_features), float32.
 
         Parameters

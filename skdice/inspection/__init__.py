@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 # These are loaded at once: a function has the name of its module, and no other loads torch.
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
-from skdice.inspection.hits import span_hits
+from skdice.inspection.errors import SpanConfusionDisplay, span_errors
+from skdice.inspection.highlighted import show_entities, show_tags
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
-from skdice.inspection.spans import SpanConfusionDisplay, show_entities, show_tags, span_errors
+from skdice.inspection.span_scores import span_hits, span_probabilities
 from skdice.inspection.training import TrainingHistoryDisplay
-from skdice.text.posterior import span_probabilities
 
 if TYPE_CHECKING:
     from skdice.inspection.comparison import ComparisonDisplay

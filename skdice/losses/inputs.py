@@ -166,9 +166,9 @@ def read_inputs(
     if not fits or logits.ndim == 0 or n_classes == 0 or target.is_complex():
         raise ValueError(
             f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
-            f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "
-            "are integers, (N,), or distributions, which are floats, (N, C); (N, L, C) and class "
-            "indices (N, L); or with multilabel=True (N, C) and 0/1 (N, C)"
+            f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and integers "
+            "(N,) or floats as distributions (N, C); (N, L, C) and integers (N, L); or with "
+            "multilabel=True (N, C) and 0/1 (N, C)"
         )
     z = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, n_classes)
     values = (target if is_float else target.long()).reshape(-1, 1 if indices else n_classes)

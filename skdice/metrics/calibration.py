@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,17 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, log_softmax
 
 from skdice._checks import checked, same_length
+from skdice._types import ArrayLike, Rows
+from skdice.tags.schemes import get_spans
+from skdice.tags.spans import ScoredSpan
 
 __all__ = ["expected_calibration_error"]
 
+FEW_SPANS = 200  # with which a correction counts half
+
 
 @checked
-def expected_calibration_error(y_true: Any, y_proba: Any, *, n_bins: int = 15) -> float:
+def expected_calibration_error(y_true: Rows, y_proba: ArrayLike, *, n_bins: int = 15) -> float:
     """The mean distance between the probability of an event and how often it happens.
 
     Rows are sorted by probability into bins of equal width. Each bin counts by its rows.
@@ -120,3 +126,107 @@ def log_odds(probabilities: Any) -> np.ndarray:
         probabilities = np.column_stack([table[:, 1] for table in probabilities])
     p = np.asarray(probabilities, dtype=np.float64)
     return log(p) - np.log(np.maximum(1 - p, np.finfo(np.float64).epsneg))
+
+
+# ---- scores of spans
+
+
+def judged(
+    spans: Sequence[ScoredSpan], true: Sequence[Any], scheme: str | None
+) -> list[tuple[ScoredSpan, bool]]:
+    """Predicted spans of a sentence, each with whether it is there.
+
+    Those that reach into what nobody annotated are left out. `true` holds tags, or without a scheme
+    spans, whose type is None where nobody annotated.
+    """
+    if scheme is None:
+        gaps = [span for span in true if span[0] is None]
+        known = (s for s in spans if not any(s.start < g[2] and g[1] < s.end for g in gaps))
+        return [(span, span[:3] in true) for span in known]
+    there = set(get_spans(true, scheme))
+    return [(s, s[:3] in there) for s in spans if None not in true[s.start : s.end]]
+
+
+class SpanScales:
+    """Corrections of the scores of spans, for each type, from held-out spans.
+
+    One curve is for all types together: new log-odds = a log(p) - b log(1 - p) + c, so that scores
+    near 0 and near 1 may be off by different amounts. Then each type has a slope and an offset from
+    its own spans. The fewer spans there are, the less is corrected.
+
+    Parameters
+    ----------
+    pairs : list of (ScoredSpan, bool)
+        Spans predicted for sentences that the model did not see, and whether each is there.
+
+    Attributes
+    ----------
+    of_all : tuple of float
+        a, b and c of all types.
+    of_type : dict of tuple of float
+        Slope and offset of the log-odds of each type, which come after.
+
+    References
+    ----------
+    M. Kull et al., "Beta calibration", AISTATS 2017. J. Platt, "Probabilistic Outputs for Support
+    Vector Machines", 1999.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[ScoredSpan, bool]]) -> None:
+        self.of_type: dict[str, tuple[float, float]] = {}
+        self.of_all: tuple[float, ...] = (1.0, 1.0, 0.0)
+        if not pairs:
+            return
+        spans, right = zip(*pairs, strict=True)
+        truth, kinds = np.array(right), np.array([span.type for span in spans])
+        scores = np.array([span.score for span in spans])
+        self.of_all = _curve(scores, truth)
+        log_odds = _curved(scores, self.of_all)
+        for kind in sorted(set(kinds.tolist())):
+            self.of_type[kind] = _scale(log_odds[kinds == kind], truth[kinds == kind])
+
+    def __call__(self, spans: Sequence[ScoredSpan]) -> list[ScoredSpan]:
+        """The spans with corrected scores."""
+        corrected = []
+        for span in spans:
+            log_odds = _curved(span.score, self.of_all)
+            log_odds = _scaled(log_odds, self.of_type.get(span.type, (1.0, 0.0)))
+            corrected.append(span._replace(score=float(expit(log_odds))))
+        return corrected
+
+
+def _logs(scores: Any) -> np.ndarray:
+    """log(p), -log(1 - p) and 1 of each score, shape (..., 3)."""
+    p = np.clip(scores, 1e-9, 1 - 1e-9)
+    return np.stack([np.log(p), -np.log1p(-p), np.ones_like(p)], axis=-1)
+
+
+def _curve(scores: np.ndarray, truth: np.ndarray) -> tuple[float, ...]:
+    """The rising curve that makes the truth likeliest, for few spans near the diagonal."""
+    logs, start = _logs(scores), np.array([1.0, 1.0, 0.0])
+
+    def loss(curve: np.ndarray) -> tuple[float, np.ndarray]:
+        log_odds, prior = logs @ curve, curve - start  # the prior is that of `calibrate`
+        value = -log_expit(np.where(truth, log_odds, -log_odds)).sum() + (prior**2).sum() / 2
+        return value, (expit(log_odds) - truth) @ logs + prior
+
+    bounds = [(0.0, 50.0), (0.0, 50.0), (None, None)]
+    curve = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    share = len(truth) / (len(truth) + FEW_SPANS)
+    return tuple((start + share * (curve - start)).tolist())
+
+
+def _curved(scores: Any, curve: tuple[float, ...]) -> Any:
+    """Corrected log-odds."""
+    return _logs(scores) @ np.array(curve)
+
+
+def _scale(log_odds: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    temperature, (bias,) = calibrate(log_odds[:, None], truth[:, None], biases=True)
+    share = len(truth) / (len(truth) + FEW_SPANS)
+    return 1 + share * (1 / temperature - 1), share * float(bias) / temperature
+
+
+def _scaled(log_odds: Any, scale: tuple[float, float]) -> Any:
+    slope, offset = scale
+    return slope * log_odds + offset

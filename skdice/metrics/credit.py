@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from skdice.metrics.schemes import Span
+from skdice.tags.spans import Span
 
 MODES = {
     "strict": "type and both borders",

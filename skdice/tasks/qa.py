@@ -12,16 +12,16 @@ from skdice._checks import counted
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
 from skdice.exceptions import MisalignedWarning
+from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
+from skdice.inputs.rows import check_weights
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.tasks._base import Blocks
 from skdice.tasks._question_rows import QuestionRows
-from skdice.text.answers import Answer, as_answers, as_questions, read_answers
+from skdice.text.best_answers import Candidate, best_answers, tune_null_threshold
 from skdice.text.encoding import Windows
-from skdice.text.inputs import check_weights
 from skdice.text.long_texts import Cuts
 from skdice.text.qa import ReadingWindow, encode_questions, is_mark
-from skdice.text.spans import Candidate, best_answers, tune_null_threshold
 
 Ranked = tuple[list[Candidate], float]  # answers, the best first, and the score of none
 

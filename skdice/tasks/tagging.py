@@ -15,13 +15,17 @@ from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.exceptions import ValidationWarning
+from skdice.inputs.sentences import as_names, as_sentences, as_tags, read_tags
 from skdice.metrics import (
     span_f1_score,
     span_precision_recall_fscore_support,
     span_report,
 )
+from skdice.metrics.calibration import SpanScales
 from skdice.metrics.credit import MODES
-from skdice.metrics.schemes import (
+from skdice.tags.decoding import decode
+from skdice.tags.posterior import SpanPosterior
+from skdice.tags.schemes import (
     check_prefixes,
     check_tags,
     get_spans,
@@ -29,15 +33,11 @@ from skdice.metrics.schemes import (
     refuse_strays,
     split_tag,
 )
-from skdice.metrics.span import read_tags
+from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import label_names
 from skdice.tasks.token_rows import TokenRows
-from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
-from skdice.text.inputs import as_names, as_sentences, as_tags
 from skdice.text.long_texts import Cuts
-from skdice.text.posterior import SpanPosterior, SpanScales
-from skdice.text.spans import ScoredSpan
 
 _JOINED = ', aggregation_strategy="first"'
 
@@ -98,8 +98,8 @@ class Tagging(TokenRows):
                 check_prefixes(new, model.scheme_)
             if model.scheme != "auto":
                 check_tags(tags, model.scheme_)
-            # The present tags keep their places, as the head has an output for each.
-            setattr(model, self.outputs, np.array(before + new))
+            if new:
+                setattr(model, self.outputs, np.array(sorted(before + new)))
             return
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"

@@ -1,6 +1,6 @@
 """Text in, predictions out: containers, subwords, words with their characters, and decoding."""
 
-from skdice.text.entity import Entity
+from skdice.inputs.entities import Entity
 from skdice.text.long_texts import DecisiveWindow
 from skdice.text.words import pipeline_entities, plain_words
 

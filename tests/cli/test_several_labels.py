@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from skdice.cli.app import app
-from skdice.datasets import read_table
+from skdice.datasets import read_dataset, read_table
 from tests.estimators.test_several_labels import COLUMNS, NAMES, ROWS, TEXTS
 
 NAMED = [sorted(row) for row in NAMES]
@@ -31,9 +31,9 @@ def files(tmp_path):
 
 
 def test_tables_of_several_labels(files):
-    X, y, columns = read_table(files / "a.csv", label_columns=COLUMNS, return_columns=True)
-    assert (X, y) == (TEXTS, NAMED)
-    assert columns == {"text": ["text"], "label": COLUMNS}
+    assert read_table(files / "a.csv", label_columns=COLUMNS) == (TEXTS, NAMED)
+    data = read_dataset(files / "a.csv", label_columns=COLUMNS)
+    assert data.columns == {"text": ["text"], "label": COLUMNS}
     assert read_table(files / "a.csv", label_columns=[1, 3])[1][:4] == [
         ["money"],
         [],
@@ -85,7 +85,7 @@ def test_the_life_of_a_model(files, tiny_backbone, kind):
     result = run("predict", model, file, *columns)
     if kind == "csv":
         rows = list(csv.DictReader(result.stdout.splitlines()))
-        assert [row["predicted"] for row in rows] == [",".join(row) for row in NAMED]
+        assert [json.loads(row["predicted"]) for row in rows] == NAMED
     else:
         rows = [json.loads(line) for line in result.stdout.splitlines()]
         assert [row["predicted"] for row in rows] == NAMED

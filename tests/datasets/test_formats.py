@@ -207,10 +207,9 @@ OLID = table("id,tweet,subtask_a,subtask_b", range(86, 90), TEXTS, ABAB, ["UNT",
 )
 def test_neither_a_header_nor_a_leftover_column_is_a_text(tmp_path, text, label):
     for name, content in (("a.tsv", text), ("b", text)):
-        X, y, columns = read_table(
-            put(tmp_path, content, name), label_column=label, return_columns=True
-        )
-        assert (X, y) == (TEXTS, ABAB)
+        path = put(tmp_path, content, name)
+        assert read_table(path, label_column=label) == (TEXTS, ABAB)
+        columns = read_dataset(path, task="classification", label_column=label).columns
         assert set(columns) == {"text", "label"}
         assert len(columns["text"]) == 1
     one = "".join(text.splitlines(keepends=True)[:2])
@@ -293,7 +292,8 @@ def test_flat_squad(tmp_path):
     ):
         data = read_dataset(put(tmp_path, text, name))
         assert data.X == [("Who?", "Ann sings."), ("Why?", "Ann sings.")]
-        assert (data.y, data.ids, data.task) == ([[(0, "Ann")], []], ["a", "b"], "qa")
+        assert (data.y, data.task) == ([[(0, "Ann")], []], "qa")
+        assert data.meta == [{"id": "a"}, {"id": "b"}]
 
 
 def test_encodings(tmp_path):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from skdice.datasets import read_annotations, read_dataset, read_table, read_texts
-from skdice.metrics.labels import read_labels
+from skdice.inputs.labels import read_labels
 
 
 def put(folder, *values, name="a.jsonl"):

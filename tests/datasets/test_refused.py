@@ -47,8 +47,8 @@ def test_a_column_beside_the_text_makes_no_pair(tmp_path, header, others, text):
         for i, (other, t) in enumerate(zip(others, TEXTS, strict=True))
     ]
     path = put(tmp_path, "a.csv", header + "\n" + "".join(rows))
-    X, y, columns = read_table(path, return_columns=True)
-    assert (X, y, columns["text"]) == (TEXTS, ["0", "1", "0"], [text])
+    data = read_dataset(path, task="classification")
+    assert (data.X, data.y, data.columns["text"]) == (TEXTS, ["0", "1", "0"], [text])
 
 
 def test_two_texts_need_names_of_a_pair_or_a_user(tmp_path):

@@ -32,9 +32,9 @@ from skdice.engine.fit_plan import draw_epochs
 from skdice.estimators.baselines import features_of
 from skdice.inspection import span_probabilities
 from skdice.metrics import span_f1_scorer
-from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 from skdice.resampling import TagOverSampler
+from skdice.tags.schemes import get_spans
 
 # Twelve of 30 texts are spam, which a few words tell.
 X = ["win money now", "free prize, call!", "win a prize", "lunch today?", "see you there"] * 4

@@ -28,9 +28,9 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.engine import fit_plan as planning
+from skdice.inputs.rows import object_array
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
-from skdice.text.inputs import object_array
 from tests.data import HAM
 from tests.data import KINDS_OF_MESSAGES as Y
 from tests.data import MESSAGES as X

@@ -16,9 +16,9 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from transformers import pipeline
 
 from skdice import DiceClassifier, DiceSequenceClassifier
+from skdice.inputs.labels import read_labels
 from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report, imbalance
 from skdice.metrics import class_f1_scorer
-from skdice.metrics.labels import read_labels
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BalancedBatchSampler, TextOverSampler, TextUnderSampler
 from tests import data

@@ -40,7 +40,7 @@ from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
 from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
-from skdice.metrics.schemes import SCHEMES, to_tags
+from skdice.tags.schemes import SCHEMES, to_tags
 from tests.data import LABELS, SENTENCES, TAGS, TEXTS
 from tests.estimators import readers
 from tests.fake_hub import fake_hub, use_hub

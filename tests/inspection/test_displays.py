@@ -28,7 +28,7 @@ from skdice.inspection import (
 from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
 from skdice.metrics import AlertBudget, PrecisionAtRecall, RecallAtPrecision, span_report
 from skdice.model_selection import LossSearchCV, compare_losses, loss_space
-from skdice.text.spans import ScoredSpan
+from skdice.tags.spans import ScoredSpan
 from tests.fits import never_fitted
 
 pytest.importorskip("matplotlib")

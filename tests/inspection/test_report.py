@@ -20,8 +20,8 @@ from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_repo
 from skdice.inspection.classes import items_of, precision_recall_f1, row_counts, summed
 from skdice.inspection.report import _resampled
 from skdice.metrics import AlertBudget, span_precision_recall_fscore_support
+from skdice.tags.spans import ScoredSpan
 from skdice.tasks import TASKS
-from skdice.text.spans import ScoredSpan
 
 pytest.importorskip("matplotlib")
 EVIL = "<script>alert('x')</script>"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from skdice.inspection import SpanConfusionDisplay, show_tags, span_errors, span_probabilities
 from skdice.metrics import span_report
-from skdice.metrics.schemes import get_spans
+from skdice.tags.schemes import get_spans
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from skdice.metrics.decisions.objectives import BalancedAccuracy
 from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.span_counts import SpanCounter
 from skdice.metrics.decisions.tuning import tune, tune_bias
-from skdice.metrics.schemes import SCHEMES
+from skdice.tags.schemes import SCHEMES
 
 TWO = np.array([0, 1])
 

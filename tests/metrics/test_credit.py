@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skdice.metrics import span_precision_recall_fscore_support, span_report
 from skdice.metrics.credit import MODES, credit, fair_pairs
-from skdice.metrics.schemes import to_tags
+from skdice.tags.schemes import to_tags
 
 
 def scores(true, pred, mode, row="micro avg", n=12):

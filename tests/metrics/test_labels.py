@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from skdice.metrics.classification import class_scores
-from skdice.metrics.labels import (
+from skdice.inputs.labels import (
     as_labels,
     is_indicator,
     known_labels,
@@ -21,7 +20,9 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
-from skdice.text.inputs import holds_tags, object_array
+from skdice.inputs.rows import object_array
+from skdice.inputs.sentences import holds_tags
+from skdice.metrics.classification import class_scores
 
 NAMES = [["toxic", "threat"], [], ["toxic"], ["obscene", "toxic"]]
 ROWS = MultiLabelBinarizer().fit_transform(NAMES)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.metrics import convert_scheme
-from skdice.metrics.schemes import (
+from skdice.tags.decoding import decode, viterbi
+from skdice.tags.schemes import (
     check_tags,
     faults,
     get_spans,
@@ -20,7 +21,6 @@ from skdice.metrics.schemes import (
     to_tags,
     transitions,
 )
-from skdice.text.decoding import decode, viterbi
 
 PREFIXES = {
     "iob1": "BI",
@@ -196,7 +196,7 @@ def test_conversion_of_prefixes_alone_and_of_plain_tags():
         convert_scheme([["NOUN", "VERB"]])
     with pytest.raises(ValueError, match="to='io'"):
         convert_scheme([["B-A"]], "io")
-    with pytest.raises(TypeError, match=r"y\[0\] is 'B-A'.*list with the tags"):
+    with pytest.raises(TypeError, match=r"y\[0\] is 'B-A'.*for a single sentence give \[y\]"):
         convert_scheme(["B-A", "I-A"])
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from skdice.metrics.schemes import get_spans, infer_scheme
+from skdice.tags.schemes import get_spans, infer_scheme
 
 TEXTS = [f"text {i}" for i in range(10)]
 Y = np.array([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])

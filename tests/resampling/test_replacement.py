@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.datasets import load_town_notes
-from skdice.metrics.schemes import SCHEMES, get_spans, infer_scheme, to_tags
 from skdice.resampling import (
     EntityReplacement,
     TagOverSampler,
     build_gazetteer,
 )
+from skdice.tags.schemes import SCHEMES, get_spans, infer_scheme, to_tags
 from tests.resampling.corpus import X_TAGS, Y_TAGS, count_tokens, mentions
 
 

@@ -11,9 +11,10 @@ from scipy.special import expit
 
 from skdice.inspection import span_probabilities
 from skdice.metrics import expected_calibration_error
-from skdice.metrics.schemes import faults, get_spans
-from skdice.text.posterior import SpanPosterior, SpanScales, judged
-from skdice.text.spans import ScoredSpan
+from skdice.metrics.calibration import SpanScales, judged
+from skdice.tags.posterior import SpanPosterior
+from skdice.tags.schemes import faults, get_spans
+from skdice.tags.spans import ScoredSpan
 
 PREFIXES = {
     "iob1": "BI",

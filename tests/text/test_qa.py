@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.backbones import load_tokenizer
+from skdice.tags.spans import flat_spans
+from skdice.text.best_answers import best_answers, tune_null_threshold
 from skdice.text.qa import encode_questions
-from skdice.text.spans import best_answers, flat_spans, tune_null_threshold
 from tests.estimators.readers import reader
 
 

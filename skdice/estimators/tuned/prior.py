@@ -11,16 +11,17 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from skdice._checks import check_has, checked, naming, position, shown
+from skdice._types import Data
 from skdice._warn import warn
 from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.decision import as_tuned
 from skdice.exceptions import PriorShiftWarning
+from skdice.inputs.labels import known_labels
 from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.frequencies import mixture_weights, shift_p_value
 from skdice.metrics.decisions.positive import positive_of
-from skdice.metrics.labels import known_labels
 
 DOUBTFUL = 0.01  # p-value up to which more than the frequencies has changed
 FEWEST = 5  # held-out rows of a class from which its distribution can be told
@@ -65,10 +66,10 @@ class PriorShift:
 @checked
 def adapt_prior(
     model: Any,
-    X_new: Any = None,
+    X_new: Data | None = None,
     *,
-    X_val: Any = None,
-    y_val: Any = None,
+    X_val: Data | None = None,
+    y_val: Data | None = None,
     prior: dict[Any, float] | None = None,
     n_bootstraps: int = 100,
     random_state: int = 0,

@@ -11,12 +11,12 @@ from sklearn.base import is_classifier
 
 from skdice.engine.fit_plan import needs_windows
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.inputs.labels import read_labels
+from skdice.inputs.texts import as_texts
 from skdice.losses import Loss
-from skdice.metrics.labels import read_labels
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.records import Settings, TrialRecord
-from skdice.text.inputs import as_texts
 
 
 class HeadFits:
@@ -90,7 +90,7 @@ def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> st
         return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
     elif not estimator.task.has_words:
         return f"{kind} finds its words in texts"
-    if is_classifier(estimator) and read_labels(full.y).multilabel:
+    if is_classifier(estimator) and read_labels(full.y, missing=True).multilabel:
         return "the labels are 0/1 rows or lists, and heads give one label a row"
     for name in unset:
         if getattr(estimator, name, None):

@@ -12,9 +12,10 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdice.estimators.scores import ClassScores, decision_scores
+from skdice.inputs.rows import object_array
+from skdice.inputs.sentences import as_sentences
 from skdice.metrics import span_f1_score
-from skdice.text.decoding import decode
-from skdice.text.inputs import as_sentences, object_array
+from skdice.tags.decoding import decode
 
 
 @dataclass(eq=False, repr=False)

@@ -1,0 +1,1 @@
+"""What users give, in any container, checked: rows, texts, sentences, labels, entities, answers."""
