@@ -176,8 +176,8 @@ def _read(y: Any, n_rows: int | None, name: str, missing: bool) -> Labels:
         )
     if lists is not None:
         names = sorted(set().union(*lists))
-        rows = [[label in row for label in names] for row in lists]
-        table = np.array(rows, dtype=int).reshape(len(rows), len(names))
+        held = [[label in row for label in names] for row in lists]
+        table = np.array(held, dtype=int).reshape(len(held), len(names))
         return Labels(table, np.array(names, dtype=str), "lists")
     if values.ndim == 2 and values.size:
         unknown = ((values != values) | (values == UNKNOWN)) & missing

@@ -24,7 +24,7 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
-from skdice.engine.progress import Progress
+from skdice.engine.fit import Progress
 from skdice.losses import DiceLoss
 from skdice.resampling import BalancedBatchSampler
 from tests.fits import Tells, word_tables_from
