@@ -191,6 +191,7 @@ class Classification(Task):
         rows = slice(None) if drawn is None else drawn
         share = _shares(data)[rows]
         of_loss = {"multilabel": model.multilabel_, "classes": model.classes_}
+        of_loss |= self.updates(model, len(share))
         if model.multilabel_:
             counts = share @ dataset.targets[rows]
         else:
@@ -201,6 +202,10 @@ class Classification(Task):
         return prepared_loss(
             model, counts, float(share.sum(dtype=float)), mode, background=background, **of_loss
         )
+
+    def updates(self, model: Any, n_rows: int) -> dict[str, int]:
+        """Return what ``ema_decay="auto"`` follows: nothing, as full fits do not gain by it."""
+        return {}
 
     def _indices(self, model: Any, data: Examples) -> np.ndarray:
         return places_of(data.targets, model.classes_)
