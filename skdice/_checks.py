@@ -6,8 +6,7 @@ import functools
 import inspect
 import os
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeVar
@@ -182,56 +181,6 @@ def same_length(names: Sequence[str], values: Sequence[Any]) -> list[np.ndarray]
             f"{[len(array) for array in arrays]}"
         )
     return arrays
-
-
-def as_row_list(name: str, values: Any) -> list[Any]:
-    """The rows of a list, an array or a Series; a string, a set or a dict has none."""
-    check_unmasked(name, values)
-    if isinstance(values, memoryview):
-        raise TypeError(f"{name} is a memoryview: give a list or an array, as in list({name})")
-    values = plain_values(values, name)
-    if hasattr(values, "tolist") and getattr(values, "ndim", False):
-        return list(values.tolist())
-    check_ordered(values, name, "a list with one entry for each row")
-    return list(values)
-
-
-def plain_values(X: Any, name: str = "X") -> Any:
-    """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
-    check_unmasked(name, X)
-    if hasattr(X, "to_pylist"):
-        return X.to_pylist()
-    if hasattr(X, "detach"):  # a tensor, whose rows would be tensors
-        return X.numpy(force=True)
-    return X.to_numpy() if hasattr(X, "to_numpy") else X
-
-
-def check_given(y: Any, wanted: str) -> None:
-    """Refuse a missing target, in scikit-learn's words."""
-    if y is None:
-        raise ValueError(
-            f"This estimator requires y to be passed, but the target y is None: pass {wanted}"
-        )
-
-
-def is_missing(value: Any) -> bool:
-    """Return True for None, NaN and pandas' NA; pandas is not imported for it."""
-    if value is None or isinstance(value, Real):
-        return value is None or bool(value != value)
-    return value is getattr(sys.modules.get("pandas"), "NA", None)
-
-
-def is_ordered(row: Any) -> bool:
-    """Return True if it is a list, tuple, array or the like, and not a string, a set or a dict."""
-    unordered = isinstance(row, (str, bytes, bytearray, memoryview, Mapping, Set))
-    return hasattr(row, "__len__") and getattr(row, "ndim", 1) != 0 and not unordered
-
-
-def check_ordered(values: Any, where: str, wanted: str) -> None:
-    """Refuse what has no order, and a string, which would be read letter by letter."""
-    unordered = isinstance(values, (str, bytes, bytearray, memoryview, Set, Mapping, type))
-    if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
-        raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
 
 
 def counted(n: int, noun: str) -> str:

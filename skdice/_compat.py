@@ -8,9 +8,6 @@ from contextlib import suppress
 from inspect import signature
 from typing import Any
 
-# Samplers carry tags of imbalanced-learn's own, which scikit-learn's `get_tags` drops.
-from imblearn.utils._tags import get_tags as get_sampler_tags
-
 # A pipeline of ours names its steps as `make_pipeline` does.
 from sklearn.pipeline import _name_estimators as name_estimators
 
@@ -51,6 +48,13 @@ __all__ = [
     "routing_enabled",
     "safe_indexing",
 ]
+
+
+def get_sampler_tags(sampler: Any) -> Any:
+    """Samplers carry tags of imbalanced-learn's own, which scikit-learn's `get_tags` drops."""
+    from imblearn.utils._tags import get_tags  # not at the top: metrics do without it
+
+    return get_tags(sampler)
 
 
 def attention_of(encoder: Any) -> str | None:

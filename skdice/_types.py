@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from numpy.typing import ArrayLike as ArrayLike
+from scipy import sparse
+
 
 class Rows(Protocol):
     """Rows in any container that has a length and an order: a list, an array, a series, a frame."""
@@ -14,6 +17,7 @@ class Rows(Protocol):
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
+Data = Rows | sparse.sparray | sparse.spmatrix
 # Of a table: one text a row or a pair, and one label a row or several.
 Texts = list[str] | list[tuple[str, str]]
 Labels = list[str] | list[list[str]]

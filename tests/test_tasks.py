@@ -11,7 +11,8 @@ from transformers.pipelines import get_supported_tasks
 from skdice import estimators
 from skdice.engine.adapters import PEFT_TYPES
 from skdice.inputs.answers import as_questions
-from skdice.inputs.texts import as_sentences, as_texts
+from skdice.inputs.sentences import as_sentences
+from skdice.inputs.texts import as_texts
 from skdice.tasks import TASKS
 
 
@@ -40,5 +41,5 @@ def test_what_other_libraries_call_it(name):
 @pytest.mark.parametrize("name", TASKS)
 def test_the_example_is_input_of_the_task(name):
     X = ast.literal_eval(TASKS[name].example)
-    read = {"tokens": as_sentences, "text": as_texts, "question": as_questions}[TASKS[name].keys[0]]
+    read = {"blocks": as_sentences, "json": as_questions}.get(TASKS[name].rows_are, as_texts)
     assert len(read(X)) == 1

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_type
 
-from skdice.datasets import read_conll, read_conllu, read_squad, read_table
+import numpy as np
+import pytest
+
+from skdice import DiceTokenClassifier
+from skdice.datasets import read_conll, read_conllu, read_squad, read_table, write_conll
 from skdice.metrics import span_report
 
 Columns = list[list[str]]
@@ -38,3 +42,11 @@ def test_a_report_is_a_text_or_a_dict() -> None:
     assert assert_type(span_report(tags, tags), str).count("1.000") == 12
     table = assert_type(span_report(tags, tags, output_dict=True), dict[str, dict[str, float]])
     assert table["PER"]["support"] == 1
+
+
+def test_rows_are_any_container_with_an_order(tmp_path: Path) -> None:
+    X, y = [["Ann"]], [["B-PER"]]
+    for rows in (X, tuple(X), np.array(X, dtype=object)):
+        assert read_conll(write_conll(tmp_path / "a", rows, y)) == (X, y)
+    with pytest.raises(TypeError, match="X"):
+        DiceTokenClassifier().fit(iter(X), y)  # type: ignore[arg-type]

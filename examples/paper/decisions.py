@@ -1,36 +1,247 @@
-"""Compare ways to tune a decision on few positives, on saved probabilities.
+"""Rules that choose a threshold for F1, and how far probabilities are off.
 
+    python decisions.py rules                # three minutes on one core; writes into docs too
+    python decisions.py rules --repeats 40   # smaller errors
     python run.py budget --data FOLDER --probabilities /tmp/probabilities ...
-    python decisions.py /tmp/probabilities --data FOLDER
+    python decisions.py calibration /tmp/probabilities --data FOLDER
 
-Each way is tuned on the development rows of a run and scored on its test rows. No model is fitted.
-The same rows show how far the probabilities are off, before and after a temperature.
+`rules` simulates. Scores of negatives and positives are normal, a distance apart, and a monotone
+function makes the model's log-odds of them. So the F1 of any threshold on endless new rows is a
+formula, and the regret of a rule is the F1 of the best threshold less that of the chosen one.
+The default of `BiasTunedClassifier` is the simplest rule whose regret is at most 2.5 points for
+each kind of scores, and whose mean regret is within 0.1 points of the least.
+
+`calibration` reads probabilities of fits. A temperature is fitted on the development rows of each,
+and the errors are those of its test rows. No model is fitted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing import Pool
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tasks
-from decision_rules import gains_of
 from experiments import SETTINGS
+from pages import replaced
+from scipy.special import expit, logit, ndtr, softmax
+from sklearn.model_selection import StratifiedKFold
 
 from skdice.metrics import Fbeta, expected_calibration_error
 from skdice.metrics.calibration import calibrate
-from skdice.metrics.decisions.held_out_rows import BinaryRows, SpanRows
-from skdice.metrics.decisions.span_counts import SpanCounter
-from skdice.metrics.decisions.tuning import tune, tune_bias
+from skdice.metrics.decisions.held_out_rows import BinaryRows
+from skdice.metrics.decisions.tuning import Tuning, tune
 
 HERE = Path(__file__).parent
-DRAWS = 10
-BEFORE = float(np.exp(-0.5))  # a draw leaves out exp(-1) of the rows: see `tune`
+PAGES = [HERE.parents[1] / "docs" / name for name in ("evidence.md", "experiments.md")]
+RULES, CALIBRATION = (
+    HERE / "results" / f"{name}.json" for name in ("decision-rules", "decisions-kept")
+)
+DISTANCES = 1.5, 2.25, 3.0  # standard deviations between the classes' means
+PREVALENCES = 0.01, 0.05, 0.2
+SIZES = 200, 1000, 5000
+KINDS = "well calibrated", "badly calibrated", "distorted", "nothing to gain"
+N_FOLDS, N_THRESHOLDS = 5, 100  # the defaults of TunedThresholdClassifierCV
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of two classes and what a model makes of them.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    distance, prevalence : float
+    model : callable
+        From true log-odds to those of the model.
+    inverse : callable
+    """
+
+    kind: str
+    distance: float
+    prevalence: float
+    model: Callable[[Any], Any]
+    inverse: Callable[[Any], Any]
+
+    def drawn(self, n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Log-odds of the model and truth of some rows."""
+        truth = random.random(n) < self.prevalence
+        x = random.normal(size=n) + self.distance * (truth - 0.5)
+        return self.model(self.distance * x + logit(self.prevalence)), truth
+
+    def f1(self, bias: float) -> float:
+        """F1, in points, on endless new rows where log-odds plus bias are above 0."""
+        return f1_from(self.inverse(-bias), self.distance, self.prevalence)
+
+
+def f1_from(odds: Any, distance: float, prevalence: float) -> Any:
+    """F1, in points, of calling positive what has true log-odds above some."""
+    x = (odds - logit(prevalence)) / distance
+    hits = prevalence * ndtr(distance / 2 - x)
+    alarms = (1 - prevalence) * ndtr(-distance / 2 - x)
+    return 200 * hits / (prevalence + hits + alarms)
+
+
+def best_odds(distance: float, prevalence: float) -> float:
+    """True log-odds from which on rows are best called positive."""
+    grid = np.linspace(-15, 15, 30001)
+    return float(grid[f1_from(grid, distance, prevalence).argmax()])
+
+
+def settings() -> list[Scores]:
+    """Each kind of scores at each distance and prevalence."""
+    found = []
+    for d, p in product(DISTANCES, PREVALENCES):
+        best = best_odds(d, p)
+        for kind, model, inverse in (
+            (KINDS[0], lambda t: t, lambda s: s),
+            (KINDS[1], lambda t: t - 3, lambda s: s + 3),  # too few are called
+            (KINDS[1], lambda t: 2.5 * t, lambda s: s / 2.5),  # too sure
+            (KINDS[1], lambda t: 0.6 * t + 2, lambda s: (s - 2) / 0.6),  # too many, not sure
+            (KINDS[2], lambda t: ((t - 0.3) / 2) ** 3, lambda s: 2 * np.cbrt(s) + 0.3),
+            (KINDS[2], lambda t: 1.5 * np.arcsinh(2 * t), lambda s: np.sinh(s / 1.5) / 2),
+            (KINDS[3], lambda t, best=best: t - best, lambda s, best=best: s + best),
+        ):
+            found.append(Scores(kind, d, p, model, inverse))
+    return found
+
+
+# ---- the rules: from log-odds, truth and what `tune` found to a bias
+
+
+def gains_of(rows: Any, objective: Any, biases: np.ndarray) -> np.ndarray:
+    """What the bias of each draw of `tune` gains on the rows outside the draw."""
+    random, gains = np.random.default_rng(0), []
+    for bias in biases:
+        outside = np.ones(rows.n_rows, dtype=bool)
+        outside[random.integers(rows.n_rows, size=rows.n_rows)] = False
+        if outside.any():
+            held = rows.take(np.flatnonzero(outside))
+            tuned, plain = (held.score(objective, held.decide(b)) for b in (bias, 0 * bias))
+            gains.append(tuned - plain)
+    return np.array(gains)
+
+
+def share_without_loss(gains: np.ndarray) -> float:
+    """Share of the draws whose bias loses nothing on the rows outside the draw."""
+    return float((gains >= -1e-12).mean()) if len(gains) else 1.0
+
+
+def spread(found: Tuning) -> float:
+    """Squared mean of the draws' biases over the same plus their variance."""
+    square = found.biases.mean() ** 2
+    return float(square / max(square + found.biases.var(), 1e-12))
+
+
+def kept(gains: np.ndarray, deviations: float) -> bool:
+    """Return True if the draws gain by more than some standard deviations."""
+    return bool(len(gains) and gains.mean() > max(deviations * gains.std(), 1e-12))
+
+
+def plug_in(odds: np.ndarray, truth: np.ndarray) -> float:
+    """Bias of the best expected F1 after a calibration by a line (Lipton et al. 2014)."""
+    both = np.column_stack([np.zeros(len(odds)), odds])
+    temperature, biases = calibrate(both, truth.astype(int), biases=True)
+    shift = biases[1] - biases[0]
+    p = np.sort(expit((odds + shift) / temperature))[::-1]
+    expected = 2 * np.cumsum(p) / (np.arange(1, len(p) + 1) + p.sum())
+    return float(shift - temperature * logit(np.clip(expected.max() / 2, 1e-9, 1 - 1e-9)))
+
+
+def tuned_threshold_cv(odds: np.ndarray, truth: np.ndarray) -> float:
+    """Bias of the threshold that TunedThresholdClassifierCV takes, of a model that stays as it is.
+
+    Thresholds are equally spaced probabilities; the scores of the folds are interpolated and
+    averaged.
+    """
+    smallest = int(min(truth.sum(), (~truth).sum()))
+    if smallest < 2:
+        return 0.0  # no folds
+    curves = []
+    for _, held in StratifiedKFold(min(N_FOLDS, smallest)).split(odds, truth):
+        p, right = expit(odds[held]), truth[held]
+        thresholds = np.linspace(p.min(), p.max(), N_THRESHOLDS)
+        found = p >= thresholds[:, None]
+        total = found.sum(axis=1) + right.sum()
+        curves.append((thresholds, 2 * (found & right).sum(axis=1) / np.maximum(total, 1)))
+    ends = min(t[0] for t, _ in curves), max(t[-1] for t, _ in curves)
+    grid = np.linspace(*ends, N_THRESHOLDS)
+    mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
+    chosen = np.clip(grid[mean.argmax()], 1e-12, 1 - 1e-12)
+    return float(-np.nextafter(logit(chosen), -np.inf))  # a row at the threshold is positive
+
+
+def rules(odds: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Bias by each rule."""
+    rows = BinaryRows(odds[:, None], truth[:, None], truth.astype(int), np.array([0, 1]))
+    found = tune(rows, Fbeta())
+    gains, ten = gains_of(rows, Fbeta(), found.biases), float(found.biases[:10].mean())
+    bag, line = float(found.biases.mean()), plug_in(odds, truth)
+    return {
+        "plain": 0.0,
+        "bag of 10, kept above 0.607 sd": (ten * kept(gains[:10], float(np.exp(-0.5)))),
+        "best on all rows": float(tune(rows, Fbeta(), n_draws=0).bias[0]),
+        "TunedThresholdClassifierCV": tuned_threshold_cv(odds, truth),
+        "bag of 10": ten,
+        "bag of 20 (default)": float(found.bias[0]),
+        "bag of 20, kept above 0": bag * kept(gains, 0),
+        "bag of 20, shrunk by its spread": bag * spread(found),
+        "bag of 20, times share without loss": bag * share_without_loss(gains),
+        "bag of 20, half of it times share without loss": (
+            bag * (1 + share_without_loss(gains)) / 2
+        ),
+        "plug-in": line,
+        "half bag of 20, half plug-in": (bag + line) / 2,
+    }
+
+
+def run(scores: Scores, n: int, repeats: int, number: int) -> dict[str, Any]:
+    """Mean F1 and regret of each rule over draws of the rows."""
+    best = scores.f1(-scores.model(best_odds(scores.distance, scores.prevalence)))
+    f1: dict[str, list[float]] = {}
+    for repeat in range(repeats):
+        random = np.random.default_rng([repeat, number, n])
+        for name, bias in rules(*scores.drawn(n, random)).items():
+            f1.setdefault(name, []).append(float(scores.f1(bias)))
+    return {
+        "kind": scores.kind,
+        "distance": scores.distance,
+        "prevalence": scores.prevalence,
+        "n": n,
+        "fits": repeats,
+        "best": best,
+        "f1": {name: float(np.mean(values)) for name, values in f1.items()},
+    }
+
+
+def rule_table(records: list[dict[str, Any]]) -> list[str]:
+    """Mean regret by kind of scores and size, and the mean F1."""
+    small = [f"{kind}, {SIZES[0]} and {SIZES[1]:,} rows" for kind in KINDS]
+    heads = ["mean F1", *small, f"{KINDS[3]}, {SIZES[1]:,} rows", "mean regret"]
+    lines = [" | ".join(["| rule", *heads]) + " |", "|---|" + "---:|" * len(heads)]
+    for name in records[0]["f1"]:
+
+        def regret(name: str = name, **wanted: Any) -> float:
+            chosen = [r for r in records if all(r[k] in v for k, v in wanted.items())]
+            return float(np.mean([r["best"] - r["f1"][name] for r in chosen]))
+
+        figures = [
+            float(np.mean([r["f1"][name] for r in records])),
+            *(regret(kind=[kind], n=SIZES[:2]) for kind in KINDS),
+            regret(kind=[KINDS[3]], n=[SIZES[1]]),
+            regret(),
+        ]
+        lines.append(" | ".join([f"| {name}", *(f"{value:.1f}" for value in figures)]) + " |")
+    return lines
+
+
+# ---- calibration
 
 
 @dataclass
@@ -41,222 +252,25 @@ class Part:
     ----------
     log_p : ndarray of shape (n, n_classes)
     truth : ndarray of int, shape (n,)
-    groups : list of ndarray
-        Rows that are drawn together: a sentence's tokens, or one text.
-    tags : list of lists of str, or None
-    classes : list of str
     positive : int or None
-        Of two classes.
+        Of two classes; tags have none.
     """
 
     log_p: np.ndarray
     truth: np.ndarray
-    groups: list[np.ndarray]
-    tags: list[list[str]] | None
-    classes: list[str]
     positive: int | None
 
-    def drawn(self, chosen: np.ndarray) -> Part:
-        """Some groups, perhaps twice."""
-        rows = np.concatenate([self.groups[i] for i in chosen])
-        tags = None if self.tags is None else [self.tags[i] for i in chosen]
-        return Part(self.log_p[rows], self.truth[rows], [], tags, self.classes, self.positive)
-
-    def score(self) -> Callable[[np.ndarray], float]:
-        """F1 of predicted class indices."""
-        if self.tags is not None:
-            return SpanCounter(self.tags, self.classes, "iob2").f1
-        right = self.truth == self.positive
-
-        def f1(predicted: np.ndarray) -> float:
-            found = predicted == self.positive
-            total = right.sum() + found.sum()
-            return float(2 * (right & found).sum() / total) if total else 0.0
-
-        return f1
-
-    def tuning(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What the package makes of these rows: a bias, those of twenty draws, and their gains."""
-        if self.tags is not None:
-            rows: Any = SpanRows(self.log_p, self.truth, self.tags, self.classes, "iob2")
-            found = tune(rows, objective := Fbeta(average="micro"))
-            return found.bias, found.biases, gains_of(rows, objective, found.biases)
-        of = [1 - self.positive, self.positive]
-        margins = self.log_p[:, of[1:]] - self.log_p[:, of[:1]]
-        truth = self.truth == self.positive
-        rows = BinaryRows(margins, truth[:, None], truth, np.array([0, 1]))
-        found = tune(rows, Fbeta())
-        gains, columns = gains_of(rows, Fbeta(), found.biases), np.eye(2)[self.positive]
-        return found.bias * columns, found.biases * columns, gains
-
-    @property
-    def n_positives(self) -> int:
-        if self.tags is None:
-            return int((self.truth == self.positive).sum())
-        return sum(tag.startswith("B-") for row in self.tags for tag in row)
-
-
-def plain(part: Part, seed: int) -> np.ndarray:
-    return np.zeros(len(part.classes))
-
-
-def per_class(part: Part, seed: int) -> np.ndarray:
-    return tune_bias(part.log_p, part.truth, part.score())
-
-
-def prior(part: Part, seed: int) -> np.ndarray:
-    return tune_bias(part.log_p, part.truth, part.score(), per_class=False)
-
-
-def averaged(tune: Callable[[Part, int], np.ndarray]) -> Callable[[Part, int], np.ndarray]:
-    """The mean of the best biases of draws of the rows."""
-
-    def mean(part: Part, seed: int) -> np.ndarray:
-        random = np.random.default_rng(seed)
-        n = len(part.groups)
-        draws = [tune(part.drawn(random.integers(n, size=n)), seed) for _ in range(DRAWS)]
-        # Only differences count: each draw's are to the most frequent class.
-        return np.mean([b - b[frequent(part)] for b in draws], axis=0)
-
-    return mean
-
-
-def shrunk(
-    tune: Callable[[Part, int], np.ndarray], strength: float
-) -> Callable[[Part, int], np.ndarray]:
-    """The best bias, the nearer to none the fewer positives there are."""
-
-    def shrink(part: Part, seed: int) -> np.ndarray:
-        bias = tune(part, seed)
-        bias = bias - bias[frequent(part)]
-        return bias * part.n_positives / (part.n_positives + strength)
-
-    return shrink
-
-
-def frequent(part: Part) -> int:
-    return int(np.bincount(part.truth[part.truth >= 0]).argmax())
-
-
-TUNED: dict[
-    int, tuple[np.ndarray, np.ndarray, np.ndarray]
-] = {}  # by the development rows of the run at hand
-
-
-def kept(deviations: float, strength: float = 0.0) -> Callable[[Part, int], np.ndarray]:
-    """The mean of draws, perhaps shrunk, if it gains enough on the rows outside the draws."""
-
-    def way(part: Part, seed: int) -> np.ndarray:
-        if id(part) not in TUNED:
-            TUNED.clear()
-            TUNED[id(part)] = part.tuning()
-        _, biases, gained = TUNED[id(part)]
-        first = gained[:DRAWS]
-        gains = first.mean() > max(deviations * first.std(), 1e-12)
-        share = part.n_positives / (part.n_positives + strength)
-        return biases[:DRAWS].mean(axis=0) * share * gains
-
-    return way
-
-
-def shipped(part: Part, seed: int) -> np.ndarray:
-    """What `fit` of a tuned estimator does."""
-    kept(0)(part, seed)
-    return TUNED[id(part)][0]
-
-
-def errors(dev: Part, test: Part) -> dict[str, float]:
-    """Expected calibration error, in points, that a test row is positive or a token tagged."""
-    from scipy.special import softmax
-
-    at = frequent(dev) if dev.positive is None else 1 - dev.positive
-    event = test.truth != at
-    default = shipped(dev, 0)
-    likely = calibrate(dev.log_p, dev.truth, biases=True)
-    found = {}
-    for name, (temperature, bias) in {
-        "as it is": (1.0, np.zeros(len(dev.classes))),
-        "temperature": calibrate(dev.log_p, dev.truth, biases=False),
-        "tuned": (1.0, default),
-        "tuned, temperature": (
-            calibrate(dev.log_p + default, dev.truth, biases=False)[0],
-            default,
-        ),
-        "neg_log_loss": likely,
-    }.items():
-        p = 1 - softmax((test.log_p + bias) / temperature, axis=1)[:, at]
-        found[name] = 100 * expected_calibration_error(event, np.clip(p, 0, 1))
-    return found
-
-
-def error_table(found: list[dict[str, Any]]) -> list[str]:
-    """The mean calibration error by loss, each data set alike."""
-    # Those of tuned decisions are of a rule that is gone.
-    names = [name for name in found[0]["ece"] if not name.startswith("tuned")]
-    lines = ["| loss | fits | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
-    for loss in dict.fromkeys(record["job"]["loss"] for record in found):
-        rows = [record for record in found if record["job"]["loss"] == loss]
-        sets = dict.fromkeys(record["job"]["task"] for record in rows)
-        means = [
-            np.mean([np.mean([r["ece"][n] for r in rows if r["job"]["task"] == s]) for s in sets])
-            for n in names
-        ]
-        cells = " | ".join(f"{mean:.2f}" for mean in means)
-        lines.append(f"| {loss} | {len(rows)} | {cells} |")
-    return lines
-
-
-def plug_in(part: Part, seed: int) -> np.ndarray:
-    """A positive where its probability is above half of the best F1, after a temperature.
-
-    The temperature makes the development rows likeliest (Guo et al. 2017); the rule is that of
-    Lipton et al. 2014. For tags: against the background, for all types alike.
-    """
-    from scipy.optimize import minimize_scalar
-    from scipy.special import log_softmax
-
-    known = part.truth >= 0
-
-    def loss(log_t: float) -> float:
-        scaled = log_softmax(part.log_p[known] * np.exp(-log_t), axis=1)
-        return -float(scaled[np.arange(known.sum()), part.truth[known]].mean())
-
-    temperature = np.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x)
-    bias = np.zeros(len(part.classes))
-    background = frequent(part)
-    positive = np.arange(len(bias)) != background
-    cooled = log_softmax(part.log_p / temperature, axis=1)
-    p = np.sort(1 - np.exp(cooled[:, background]))[::-1]
-    # The best F1 that these probabilities expect, over all numbers of rows to call positive.
-    expected = 2 * np.cumsum(p) / (np.arange(1, len(p) + 1) + p.sum())
-    threshold = expected.max() / 2
-    bias[positive] = temperature * np.log((1 - threshold) / threshold)
-    return bias
-
-
-WAYS: dict[str, Callable[[Part, int], np.ndarray]] = {
-    "plain": plain,
-    "per_class": per_class,
-    "prior": prior,
-    "per_class, mean of draws": averaged(per_class),
-    "prior, mean of draws": averaged(prior),
-    "per_class, shrunk (50)": shrunk(per_class, 50),
-    "prior, shrunk (50)": shrunk(prior, 50),
-    "mean of draws, shrunk (50)": shrunk(averaged(per_class), 50),
-    "plug-in": plug_in,
-    "mean of 20 draws (default)": shipped,
-    "mean of draws, kept above 0": kept(0),
-    "mean of draws, kept above 0.6 sd": kept(BEFORE),
-    "mean of draws, kept above 1 sd": kept(1),
-    "mean of draws, kept above 2 sd": kept(2),
-    "mean of draws, shrunk (25), kept above 1 sd": kept(1, 25),
-}
+    def common(self) -> int:
+        """The class that is no event: the negative one, or the most frequent tag."""
+        if self.positive is not None:
+            return 1 - self.positive
+        return int(np.bincount(self.truth[self.truth >= 0]).argmax())
 
 
 def parts_of(file: Path, data: Path) -> tuple[dict[str, Any], dict[str, Part]]:
+    """The job of a run that `run.py --probabilities` kept, and its rows."""
     with np.load(file, allow_pickle=True) as saved:
-        job = json.loads(str(saved["job"]))
-        job = dict(job) if isinstance(job, list) else job
+        job = dict(json.loads(str(saved["job"])))
         classes = [str(name) for name in saved["classes"]]
         tables = {part: saved[part].astype(float) for part in ("dev", "test")}
     task = tasks.load(job["task"], data, job["seed"], job.get("limit"))
@@ -264,88 +278,107 @@ def parts_of(file: Path, data: Path) -> tuple[dict[str, Any], dict[str, Part]]:
     made = {}
     for part, p in tables.items():
         y = getattr(task, part)[1]
-        tagged = task.kind == "tags"
-        flat = [tag for row in y for tag in row] if tagged else y
-        sizes = [len(row) for row in y] if tagged else [1] * len(y)
-        ends = np.cumsum(sizes)
+        flat = [tag for row in y for tag in row] if task.kind == "tags" else y
         made[part] = Part(
             np.log(np.maximum(p, 1e-30)),
             np.array([index.get(str(name), -1) for name in flat]),
-            [np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)],
-            [[str(tag) for tag in row] for row in y] if tagged else None,
-            classes,
-            None if tagged else index[str(task.pos_label)],
+            None if task.kind == "tags" else index[str(task.pos_label)],
         )
     return job, made
 
 
-def tried(given: tuple[Path, Path]) -> dict[str, Any]:
-    """F1 on the test rows with each way."""
-    job, parts = parts_of(*given)
-    test = parts["test"]
-    score = test.score()
+def errors(dev: Part, test: Part) -> dict[str, float]:
+    """Expected calibration error, in points, that a test row is positive or a token tagged."""
+    at, found = dev.common(), {}
+    for name, (temperature, bias) in {
+        "as it is": (1.0, np.zeros(dev.log_p.shape[1])),
+        "temperature": calibrate(dev.log_p, dev.truth, biases=False),
+        "neg_log_loss": calibrate(dev.log_p, dev.truth, biases=True),
+    }.items():
+        p = 1 - softmax((test.log_p + bias) / temperature, axis=1)[:, at]
+        found[name] = 100 * expected_calibration_error(test.truth != at, np.clip(p, 0, 1))
+    return found
+
+
+def error_tables(found: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """By the part of a page that holds it."""
     return {
-        "job": job,
-        "n_positives": parts["dev"].n_positives,
-        "ece": errors(parts["dev"], test),
-        "f1": {
-            name: 100 * score((test.log_p + way(parts["dev"], job["seed"])).argmax(axis=1))
-            for name, way in WAYS.items()
-        },
+        "calibration": error_table(found),
+        "calibration of each set": errors_of_sets(found),
     }
 
 
-def table(found: list[dict[str, Any]]) -> list[str]:
-    """The gain over the plain decision, by data set."""
-    names = list(dict.fromkeys(record["job"]["task"] for record in found))
-    groups = {name: [r for r in found if r["job"]["task"] == name] for name in names}
-    heads = [
-        f"{name} ({len(rows)} fits, {np.median([r['n_positives'] for r in rows]):.0f} positives)"
-        for name, rows in groups.items()
-    ]
-    lines = [
-        "| decision | " + " | ".join(heads) + " | mean | share of fits that lose over 0.5 |",
-        "|---" * (len(heads) + 3) + "|",
-    ]
-    for way in found[0]["f1"]:
-        gains = [[r["f1"][way] - r["f1"]["plain"] for r in rows] for rows in groups.values()]
-        losing = np.mean([gain < -0.5 for rows in gains for gain in rows])
-        means = [np.mean(rows) for rows in gains]
-        lines.append(
-            f"| {way} | "
-            + " | ".join(f"{mean:+.1f}" for mean in means)
-            + f" | {np.mean(means):+.1f} | {100 * losing:.0f} % |"
-        )
+def error_table(found: list[dict[str, Any]]) -> list[str]:
+    """The mean calibration error by loss, each data set alike."""
+    names = list(found[0]["ece"])
+    lines = ["| loss | fits | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
+    by_set = errors_by_set(found)
+    for loss in dict.fromkeys(loss for _, loss in by_set):
+        of_sets = [rows for (_, other), rows in by_set.items() if other == loss]
+        means = np.mean([rows.mean(axis=0) for rows in of_sets], axis=0)
+        lines.append(f"| {loss} | {sum(map(len, of_sets))} | {points(means)} |")
     return lines
+
+
+def errors_of_sets(found: list[dict[str, Any]]) -> list[str]:
+    """The mean calibration error by data set and loss."""
+    names = list(found[0]["ece"])
+    lines = ["| data, loss | fits | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
+    for (name, loss), rows in sorted(errors_by_set(found).items()):
+        lines.append(f"| {name}, {loss} | {len(rows)} | {points(rows.mean(axis=0))} |")
+    return lines
+
+
+def errors_by_set(found: list[dict[str, Any]]) -> dict[tuple[str, str], np.ndarray]:
+    """Calibration errors of each data set and loss: a row a fit, a column a way."""
+    rows: dict[tuple[str, str], list[Any]] = {}
+    for record in found:
+        of = record["job"]["task"], record["job"]["loss"]
+        rows.setdefault(of, []).append(list(record["ece"].values()))
+    return {of: np.array(values) for of, values in rows.items()}
+
+
+def points(values: np.ndarray) -> str:
+    return " | ".join(f"{value:.2f}" for value in values)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("probabilities", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--ways", nargs="+", choices=WAYS, help="plain, and some of the others")
+    parser.add_argument("command", choices=["rules", "calibration"])
+    parser.add_argument("probabilities", type=Path, nargs="?", help="folder, for calibration")
+    parser.add_argument("--data", type=Path, help="folder of the data sets, for calibration")
+    parser.add_argument("--repeats", type=int, default=10, help="of the simulation")
     parser.add_argument("--losses", nargs="+", default=["ce", "focal", "ce_dice", "dsc"])
     parser.add_argument("--epochs", nargs="+", type=int, default=[2, 4])
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "decisions.json")
     args = parser.parse_args()
-    for way in set(WAYS) - {"plain", *(args.ways or WAYS)}:
-        del WAYS[way]
-    chosen = []
+    if args.command == "rules":
+        records = [
+            run(scores, n, args.repeats, number)
+            for number, scores in enumerate(settings())
+            for n in SIZES
+        ]
+        file, made = RULES, {"decision rules": rule_table(records)}
+    else:
+        if not (args.probabilities and args.data):
+            raise SystemExit("calibration needs the folder of probabilities and --data")
+        records = [*calibrated(args)]
+        file, made = CALIBRATION, error_tables(records)
+    file.write_text(json.dumps(records, indent=1))
+    for page in PAGES:
+        text = page.read_text()
+        for name, lines in made.items():
+            text = replaced(text, name, "\n".join(lines), "decisions.py")
+        page.write_text(text)
+    print("\n".join(line for lines in made.values() for line in lines))
+
+
+def calibrated(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The errors of each run at its usual rate."""
     for file in sorted(args.probabilities.glob("*.npz")):
-        with np.load(file, allow_pickle=True) as saved:
-            job = dict(json.loads(str(saved["job"])))
+        job, parts = parts_of(file, args.data)
         usual = job["lr"] == SETTINGS[job["task"]]["lr"]
         if usual and job["loss"] in args.losses and job["max_epochs"] in args.epochs:
-            chosen.append((file, args.data))
-    with Pool(args.workers) as pool:
-        found = []
-        for record in pool.imap(tried, chosen):
-            found.append(record)
-            gains = ", ".join(f"{k} {v:.1f}" for k, v in record["f1"].items())
-            print(record["job"]["task"], record["job"]["loss"], gains, flush=True)
-    args.out.write_text(json.dumps(found, indent=1))
-    print("\n".join([*table(found), "", *error_table(found)]))
+            yield {"job": job, "ece": errors(parts["dev"], parts["test"])}
 
 
 if __name__ == "__main__":

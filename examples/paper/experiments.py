@@ -131,7 +131,6 @@ RIVALS = [
     FOCAL,
     PRIOR,
     *SAMPLED_AT_RATES,
-    Row("ce, then dsc", [{"loss": "ce", "then": "dsc"}]),  # for the last epoch
     *OVERLAP,
     *map(tuned, (WEIGHTED, FOCAL, *SAMPLED_AT_RATES, *OVERLAP)),
 ]
@@ -139,29 +138,6 @@ READING = [
     Row(f"reading, {name}", [{"loss": name}], reader=True)
     for name in ("ce", "focal", "dice", "dsc")
 ]
-
-# Losses of other packages: package, class and what it is given.
-PACKAGES = {
-    "monai": "monai",
-    "smp": "segmentation_models_pytorch",
-    "simpletransformers": "simpletransformers",
-}
-LOSSES_OF_PACKAGES: dict[str, tuple[str, str, dict[str, float]]] = {
-    f"{short} {name}": (package, kind, options)
-    for short, package in PACKAGES.items()
-    for name, kind, options in (
-        ("dice", "DiceLoss", {}),
-        ("tversky", "TverskyLoss", {"alpha": 0.3, "beta": 0.7}),
-    )
-}
-IMPLEMENTATIONS = ("paper's repository", *LOSSES_OF_PACKAGES)
-
-# Beyond the losses' own settings; `tried_losses.py` says what they are.
-ANNEALED = "ce, weights annealed"
-TRIED = (
-    *("dsc, temperature 0.5", "dsc, temperature 2", "dice of spans", "dice of spans, each once"),
-    ANNEALED,
-)
 
 # The budget curve: each budget is a fit of its own, with its own schedule, scored as it ends. Every
 # data set has the rate and rows of `SETTINGS`, but for WNUT17's rows.
@@ -185,19 +161,11 @@ CURVES = [
     *losses("ce", "focal", "ce_dice", "dsc"),
     Row("ce, twice the rate", [{"loss": "ce", "faster": 2}]),
 ]
-# The same losses from another start of the head's bias; see `starts.py`.
+# The same losses from another start of the head's bias.
 FROM_PRIOR = [
     Row(f"{name} from the log-prior", [{"loss": name, "start": "log_prior"}])
     for name in ("ce", "focal", "ce_dice", "dsc")
 ]
-CONTROL = Row(ANNEALED, [{"loss": ANNEALED}])
-MODERN = [
-    Row("sigmoid_f1", [{"loss": "sigmoid_f1", "loss__beta": beta} for beta in (1.0, 2.0)]),
-    Row("asymmetric", [{"loss": "asymmetric", "loss__gamma_neg": gamma} for gamma in (4.0, 2.0)]),
-    Row("mom", [{"loss": "mom", "loss__lam": lam} for lam in (0.5, 0.8)]),
-    Row("logit-adjusted ce", [{"loss": "ce", "loss__tau": tau} for tau in (1.0, 0.5)]),
-]
-
 FIVE_SETS = ("original", "+ positive", "+ negative", "- negative", "+ positive & negative")
 BERT = "--backbone bert-base-chinese"
 QQP = "--text-columns question1,question2 --label-column is_duplicate"
@@ -223,34 +191,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         ["wnut17", "sms_rare", "clinc_oos", "bc5cdr"],
         [made for b in BUDGETS[:4] for row in FROM_PRIOR for made in at_budgets(row, (b,))],
     ),
-    "control": Experiment(
-        "Cross-entropy with the weights of ce_dice, annealed",
-        ["wnut17", "sms_rare", "clinc_oos"],
-        at_budgets(CONTROL, BUDGETS[:4]),
-    ),
-    "modern": Experiment(
-        "Later losses at two budgets",
-        ["wnut17", "sms_rare", "clinc_oos"],
-        [made for row in MODERN for made in at_budgets(row, (2, 8))],
-    ),
     "rivals": Experiment(
         "Overlap losses by default beside their cheap rivals, which are tuned on development rows",
         ["wnut17", "clinc_oos", "sms_rare", "bc5cdr"],
         RIVALS,
         rate_of_ce=True,
-    ),
-    "implementations": Experiment(
-        "Dice and Tversky losses of other packages in our loop",
-        ["wnut17", "sms_rare"],
-        [
-            *losses("ce", "dice", "tversky", "dsc"),
-            *(Row(name, [{"loss": name}]) for name in IMPLEMENTATIONS),
-        ],
-    ),
-    "beyond": Experiment(
-        "Temperature, and spans in place of tokens",
-        ["wnut17", "bc5cdr"],
-        [*losses("ce", "dice", "dsc"), *(Row(name, [{"loss": name}]) for name in TRIED)],
     ),
     "table3": Experiment(
         "Table 3: part-of-speech tagging, Chinese",

@@ -3,9 +3,9 @@
     python length.py run --data FOLDER --workers 2 --hours 8 --out results/length.jsonl
     python length.py show                           # the table into the appendix
 
-A cell is a data set with 100, 400 or 2,000 training rows. Of texts some labels are flipped, and of
-tagged sentences some entities are not labelled. Each fit of `PASSES`, and that of the rule, trains
-on all of them. Test rows are as they are.
+A cell is a data set with 100, 400 or 2,000 training rows. Of texts a tenth of the positives and as
+many negatives have each other's label, and of tagged sentences some entities are not labelled. Test
+rows are as they are.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import argparse
 import os
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,15 @@ from run import (
     read,
 )
 
-from skdice.engine.recipe import RATE_OF_LEAST, choose_epochs
+from skdice.engine.recipe import (
+    LEAST_EPOCHS,
+    LEAST_UPDATES,
+    MOST_EPOCHS,
+    RARE_ROWS,
+    RATE_OF_LEAST,
+    UPDATES,
+    choose_epochs,
+)
 from skdice.tags.schemes import get_spans
 
 RESULTS = HERE / "results" / "length.jsonl"
@@ -52,17 +59,22 @@ CELLS = {
     "bc5cdr": "BC5CDR, tags",
 }
 TAGS = ("wnut17", "bc5cdr")
-# Shares of flipped labels, or of entities without one; those of WNUT17 are hard as they are.
-FLIPPED = {"sms": (0.0, 0.05, 0.1), "clinc_rare": (0.0, 0.05, 0.1), "mrpc": (0.0, 0.1)}
-FLIPPED |= dict.fromkeys(TAGS, (0.0, 0.05))
+# Shares of wrong positives, or of entities without a label.
+WRONG = {cell: (0.0, 0.05) if cell in TAGS else (0.0, 0.1) for cell in CELLS}
 # The last is that of `choose_epochs` without a look at the classes.
 PASSES = {100: (3, 10, 30), 400: (3, 10, 30), 2000: (3, 8)}
 TEST_ROWS = 2000
-# What a job of the grid of `recipe.py` says; others have further ingredients.
-OF_RECIPE = {
-    *("task", "seed", "precision", "train_rows", "dev_rows", "test_rows", "batch_size", "keep"),
-    *("loss", "start", "lr", "max_epochs"),
+# A fit of three passes at least ends after so many rows of the rarer class, and so many updates.
+# The first is what `fit` does.
+RULES: dict[str, tuple[float, int]] = {
+    f"{RARE_ROWS} of the rarer class, {LEAST_UPDATES} updates": (RARE_ROWS, LEAST_UPDATES),
+    "100 of the rarer class, 100 updates": (100, 100),
+    "300 of the rarer class, 40 updates": (300, 40),
+    "100 updates": (0, 100),
+    "3 passes": (0, 0),
 }
+RULE = next(iter(RULES))
+ENOUGH = 30  # rows of the rarer class, from which the worst regret counts
 
 
 def main() -> None:
@@ -70,7 +82,7 @@ def main() -> None:
     parser.add_argument("command", choices=["run", "list", "show"])
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
-    parser.add_argument("--flipped", nargs="+", type=float, default=[0.0, 0.05, 0.1])
+    parser.add_argument("--wrong", nargs="+", type=float, default=[0.0, 0.05, 0.1])
     parser.add_argument("--sizes", nargs="+", type=int, default=list(PASSES))
     parser.add_argument(
         "--passes", nargs="+", type=int, help="some of the grid's only; 0: the rule"
@@ -109,11 +121,11 @@ def missing_jobs(args: Any, records: list[dict[str, Any]]) -> Iterator[dict[str,
 
 def jobs_of(args: Any, cell: str, size: int, seed: int) -> Iterator[dict[str, Any]]:
     """The fits of a cell."""
-    for share in FLIPPED.get(cell, (0.0,)):
-        if share in args.flipped:
+    for share in WRONG[cell]:
+        if share in args.wrong:
             for loss in args.losses:
                 job = {"task": cell, "seed": seed, **common_of(vars(args)), "loss": loss}
-                job |= {"train_rows": size, "test_rows": TEST_ROWS, "flipped": share}
+                job |= {"train_rows": size, "test_rows": TEST_ROWS, "wrong": share}
                 for passes in (*PASSES[size], 0):
                     if not args.passes or passes in args.passes:
                         yield {**job, "max_epochs": passes or of_rule(args.data, job)}
@@ -121,14 +133,14 @@ def jobs_of(args: Any, cell: str, size: int, seed: int) -> Iterator[dict[str, An
 
 def of_rule(folder: Path, job: dict[str, Any], rate: float = RATE_OF_LEAST) -> int:
     """The passes that `fit` chooses."""
-    n_rare = rare_rows(folder, job["task"], job["seed"], job["train_rows"], job.get("flipped", 0.0))
+    n_rare = rare_rows(folder, job["task"], job["seed"], job["train_rows"], job.get("wrong", 0.0))
     return choose_epochs(job["train_rows"], 32, n_rare, rate)
 
 
 @cache  # a run asks again after each fit
 def rare_rows(folder: Path, name: str, seed: int, n_rows: int, share: float) -> int | None:
     """Training rows of the rarer class of a cell; None of tags."""
-    job = {"task": name, "seed": seed, "train_rows": n_rows, "test_rows": 1, "flipped": share}
+    job = {"task": name, "seed": seed, "train_rows": n_rows, "test_rows": 1, "wrong": share}
     task = prepared(folder, job)
     return None if task.kind == "tags" else min(Counter(task.train[1]).values())
 
@@ -174,20 +186,25 @@ def prepared(folder: Path, job: dict[str, Any]) -> tasks.Task:
     """The rows of a cell, of which some have another label."""
     loaded = tasks.load(job["task"], folder, job["seed"])
     task = tasks.cell(loaded, {**job, "dev_rows": 1})
-    share = job.get("flipped", 0.0)
-    change = unlabelled if task.kind == "tags" else flipped
-    return replace(task, train=change(task.train, share, job["seed"]) if share else task.train)
+    share = job.get("wrong", 0.0)
+    if not share:
+        return task
+    if task.kind == "tags":
+        return replace(task, train=unlabelled(task.train, share, job["seed"]))
+    return replace(task, train=exchanged(task.train, share, task.pos_label, job["seed"]))
 
 
-def flipped(
-    part: tuple[list[Any], list[Any]], share: float, seed: int
+def exchanged(
+    part: tuple[list[Any], list[Any]], share: float, pos_label: Any, seed: int
 ) -> tuple[list[Any], list[Any]]:
-    """Rows of two classes, a share of whose labels are the other one."""
+    """Rows of two classes; a share of the positives and as many negatives change their labels."""
     X, y = part
-    one, other = sorted(set(y))
-    hit = np.random.default_rng([seed, 7]).random(len(y)) < share
-    swapped = {one: other, other: one}
-    return X, [swapped[label] if h else label for label, h in zip(y, hit, strict=True)]
+    draw, positive = np.random.default_rng([seed, 7]), np.array([label == pos_label for label in y])
+    n_wrong, changed = max(round(share * positive.sum()), 1), list(y)
+    hit = [draw.permutation(np.flatnonzero(rows))[:n_wrong] for rows in (positive, ~positive)]
+    for here, there in zip(*hit, strict=True):
+        changed[here], changed[there] = y[there], y[here]
+    return X, changed
 
 
 def unlabelled(
@@ -206,24 +223,8 @@ def unlabelled(
 
 def figures(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
     """What is measured of a task's test rows, between 0 and 1 but for losses."""
-    if task.pos_label is not None:
-        found = of_two_classes(task, model, X, y)
-    elif task.name in TAGS:  # entities
-        found = {"f1": model.score(X, y)}
-    else:
-        found = of_many_classes(model, X, y)
+    found = {"f1": model.score(X, y)} if task.name in TAGS else of_two_classes(task, model, X, y)
     return {name: round(float(value), 5) for name, value in found.items()}
-
-
-def of_many_classes(model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
-    """Accuracy and macro F1, of texts or of words."""
-    from sklearn.metrics import accuracy_score, f1_score
-
-    predicted = model.predict(X)
-    if isinstance(y[0], list):
-        y, predicted = (list(chain.from_iterable(rows)) for rows in (y, predicted))
-    macro = f1_score(y, predicted, average="macro", zero_division=0)
-    return {"accuracy": accuracy_score(y, predicted), "f1": macro}
 
 
 def of_two_classes(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
@@ -266,122 +267,116 @@ def show(args: Any) -> None:
     records = read(args.out)
     page, machines = args.page.read_text(), Counter(record["device"] for record in records)
     print(f"{len(records)} fits, {core_hours(records):.1f} core-hours: {dict(machines)}")
-    of_recipe = read(HERE / "results" / "recipe.jsonl")
-    for name, made in (("length", lines(records)), ("clean labels", clean_lines(of_recipe))):
+    cells = by_cell(records)
+    for name, made in (("length", lines(cells)), ("rules for the length", rule_lines(cells))):
         text = "\n".join(made)
         print(text, end="\n\n")
         page = replaced(page, f"{name} of fits", text, "length.py")
     args.page.write_text(page)
 
 
-def lines(records: list[dict[str, Any]]) -> Iterator[str]:
-    """For each cell: the figures of the longest fit, of that of the rule, and of the best."""
-    yield (
-        "| data | noise | rows | of the rarer class | seeds | passes: longest, rule | "
-        "F1: longest | rule | best length | average precision: longest | rule | best length |"
-    )
-    yield "|---|---:|---:|---:|---:|---:" + "|---:" * 6 + "|"
-    rows: dict[bool, list[np.ndarray]] = {False: [], True: []}
-    for (cell, share, size), seeds in sorted(by_cell(records).items(), key=place):
-        grid = PASSES[size]
-        whole = [each for each in seeds.values() if {each.rule, grid[-1]} <= each.figures.keys()]
-        if not whole:
-            continue
-        means = [
-            np.mean([each.figures[passes] for each in whole], axis=0)
-            for passes in grid
-            if all(passes in each.figures for each in whole)
-        ]
-        ours = np.mean([each.figures[each.rule] for each in whole], axis=0)
-        table = np.array([means[-1], ours, np.max([*means, ours], axis=0)])
-        if cell not in TAGS:
-            rows[share > 0].append(table)
-        compared = {each.precision[n] for each in whole for n in (each.rule, grid[-1])}
-        title = CELLS[cell] + " *" * (len(compared) > 1)  # two machines
-        rare, rule = ({getattr(each, name) for each in whole} for name in ("rare", "rule"))
-        yield (
-            f"| {title} | {share:.0%} | {size:,} | {joined(rare)} | {len(whole)} | "
-            f"{grid[-1]}, {joined(rule)} | {numbers(table.T.ravel())} |"
-        )
-    for noisy, tables in rows.items():
-        if tables:
-            what = "flipped labels" if noisy else "labels as they are"
-            means = numbers(np.mean(tables, axis=0).T.ravel())
-            yield f"| mean of texts, {what} | | | | | | {means} |"
-    lost = np.array([table[2] - table[:2] for tables in rows.values() for table in tables])
-    if len(lost):
-        for what, of in (("mean", np.mean), ("most", np.max)):
-            values = [f"{value:.1f}" for value in of(lost, axis=0).T.ravel()]
-            cells = " | ".join([*values[:2], "", *values[2:], ""])
-            yield f"| {what} behind the best, texts | | | | | | {cells} |"
-
-
-def clean_lines(records: list[dict[str, Any]]) -> Iterator[str]:
-    """Test F1 by the number of passes, of the grid of `recipe.py`."""
-    found: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        job = record["job"]
-        wanted = {"loss": "ce_dice", "lr": 1e-4, "batch_size": 32, "start": "zero"}
-        of_texts = job["task"] in FLIPPED and job["task"] not in TAGS
-        if of_texts and wanted.items() <= job.items() and set(job) == OF_RECIPE:
-            passes = 10 if job["max_epochs"] == 8 else job["max_epochs"]
-            f1 = 100 * record["plain"]["test"]["f1"]
-            found[job["task"], job["train_rows"]][passes].append(f1)
-    yield "| texts | rows | 3 passes | 8 or 10 | 30 |"
-    yield "|---|---:|---:|---:|---:|"
-    for (cell, size), by_passes in sorted(found.items(), key=by_name):
-        cells = [f"{np.mean(by_passes[n]):.1f}" if n in by_passes else "" for n in (3, 10, 30)]
-        yield f"| {CELLS[cell]} | {size:,} | {' | '.join(cells)} |"
-
-
-def joined(values: set[Any]) -> str:
-    return " or ".join(f"{value:.0f}" for value in sorted(values - {None}))
-
-
-def numbers(values: Any) -> str:
-    return " | ".join([*(f"{value:.1f}" for value in values), "", "", ""][:6])
-
-
 @dataclass
-class Fits:
-    """The fits of one cell with one seed."""
+class Cell:
+    """The fits of one data set, number of rows and share of wrong labels."""
 
-    rule: int  # passes
-    rare: int | None  # training rows of the rarer class
-    figures: dict[int, np.ndarray] = field(default_factory=dict)  # by passes
-    precision: dict[int, str] = field(default_factory=dict)
+    task: str
+    wrong: float
+    size: int
+    rare: list[int] = field(default_factory=list)  # training rows of the rarer class, by fit
+    scores: dict[int, dict[int, np.ndarray]] = field(default_factory=dict)  # by passes and seed
+
+    def means(self) -> dict[int, np.ndarray]:
+        """F1 and, of texts, average precision by passes: means over the seeds that all have."""
+        n_seeds = max(map(len, self.scores.values()))
+        kept = {n: each for n, each in self.scores.items() if len(each) == n_seeds}
+        return {n: np.mean(list(each.values()), axis=0) for n, each in sorted(kept.items())}
+
+    def regret(self, rule: tuple[float, int]) -> np.ndarray | None:
+        """What the fit nearest to a rule's loses to the best; None if none that is near has run."""
+        means, wanted = self.means(), passes_of(rule, self.size, self.rare)
+        nearest = min(means, key=lambda n: abs(np.log(n / wanted)))
+        if not 0.5 < nearest / wanted < 2:
+            return None
+        return np.max(list(means.values()), axis=0) - means[nearest]
 
 
-def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, Fits]]:
-    """The fits of each cell, by seed.
+def passes_of(rule: tuple[float, int], size: int, rare: list[int]) -> float:
+    """The passes that a rule makes; see `choose_epochs`."""
+    updates = -(-size // 32)
+    many = UPDATES / updates
+    if rare:
+        many = min(many, max(rule[0] / np.mean(rare), rule[1] / updates))
+    return min(max(many, LEAST_EPOCHS), MOST_EPOCHS)
 
-    Where the same fit was made in fp32 on a CPU and in bf16 on a GPU, it is the latter's.
+
+def by_cell(records: list[dict[str, Any]]) -> list[Cell]:
+    """The fits of each cell, cells without wrong labels first.
+
+    Where the same fit was made in fp32 on a CPU and in bf16, it is the latter.
     """
-    cells: dict[Any, dict[int, Fits]] = defaultdict(dict)
+    cells: dict[Any, Cell] = {}
     for record in sorted(records, key=lambda record: record["job"]["precision"] == "bf16"):
         job, test = record["job"], record["test"]
         if job["loss"] != "ce_dice":
             continue
-        size, rare = job["train_rows"], None
+        of = job["task"], job["wrong"], job["train_rows"]
+        cell = cells.setdefault(of, Cell(*of))
         if "positives" in record:
-            rare = min(record["positives"]["train"], size - record["positives"]["train"])
+            positives = record["positives"]["train"]
+            cell.rare.append(min(positives, cell.size - positives))
         values = [100 * test[name] for name in ("f1", "average_precision") if name in test]
-        seeds = cells[job["task"], job["flipped"], size]
-        fits = seeds.setdefault(job["seed"], Fits(choose_epochs(size, 32, rare), rare))
-        fits.figures[job["max_epochs"]] = np.array(values)
-        fits.precision[job["max_epochs"]] = job["precision"]
-    return cells
+        cell.scores.setdefault(job["max_epochs"], {})[job["seed"]] = np.array(values)
+    return sorted(cells.values(), key=place)
 
 
-def by_name(cell: Any) -> tuple[int, int]:
-    (name, size), _ = cell
-    return list(CELLS).index(name), size
+def lines(cells: list[Cell]) -> Iterator[str]:
+    """F1 and average precision of each cell by the number of passes."""
+    yield (
+        "| data | wrong | rows | of the rarer class | seeds | passes of `fit` | "
+        "F1 (average precision) by the number of passes |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---|"
+    for cell in cells:
+        rare = " or ".join(str(n) for n in sorted(set(cell.rare)))
+        n_seeds, found = max(map(len, cell.scores.values())), []
+        for passes, (f1, *others) in cell.means().items():
+            precision = "".join(f" ({value:.1f})" for value in others)
+            found.append(f"{passes}: {f1:.1f}{precision}")
+        yield (
+            f"| {CELLS[cell.task]} | {cell.wrong:.0%} | {cell.size:,} | {rare} | {n_seeds} | "
+            f"{passes_of(RULES[RULE], cell.size, cell.rare):.0f} | "
+            f"{', '.join(found)} |"
+        )
 
 
-def place(cell: Any) -> tuple[bool, int, float, int]:
+def rule_lines(cells: list[Cell]) -> Iterator[str]:
+    """What each rule loses to the best length of a cell, in texts."""
+    regrets: dict[int, list[Any]] = {}
+    for cell in cells:
+        found = [cell.regret(rule) for rule in RULES.values()]
+        if cell.rare and all(regret is not None for regret in found):
+            regrets[id(cell)] = found
+    cells = [cell for cell in cells if id(cell) in regrets]
+    groups = {
+        "right labels": [cell for cell in cells if not cell.wrong],
+        "wrong labels": [cell for cell in cells if cell.wrong],
+    }
+    groups = {f"{what} ({len(found)} cells)": found for what, found in groups.items() if found}
+    enough = [cell for cell in cells if np.mean(cell.rare) >= ENOUGH]
+    heads = [*groups, f"worst, {ENOUGH} of the rarer class or more ({len(enough)} cells)"]
+    yield f"| a fit ends after | {' | '.join(heads)} |"
+    yield "|---" + "|---:" * len(heads) + "|"
+    for i, name in enumerate(RULES):
+        values = [np.mean([regrets[id(c)][i] for c in of], axis=0) for of in groups.values()]
+        values.append(np.max([regrets[id(c)][i] for c in enough], axis=0))
+        texts = [f"{f1:.1f} ({precision:.1f})" for f1, precision in values]
+        title = f"**{name}** (`fit`)" if name == RULE else name
+        yield f"| {title} | {' | '.join(texts)} |"
+
+
+def place(cell: Cell) -> tuple[bool, int, float, int]:
     """The order of the table: labels as they are first."""
-    (name, share, size), _ = cell
-    return share > 0, list(CELLS).index(name), share, size
+    return cell.wrong > 0, list(CELLS).index(cell.task), cell.wrong, cell.size
 
 
 if __name__ == "__main__":

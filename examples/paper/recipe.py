@@ -24,10 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ingredients import INGREDIENTS, TAGS
 from pages import replaced
 from run import HERE, add_common, add_runs, common_of, core_hours, finish_or_exit, key, read
-from starts import STARTS
 
 from skdice.engine.recipe import choose_epochs, choose_rate
 
@@ -41,6 +39,7 @@ CELLS = {
     "clinc_rare": "CLINC, one intent",
     "mrpc": "MRPC",
 }
+TAGS = ("wnut17", "bc5cdr", "ud_en")
 SIZES = (100, 400, 2000)
 RATES = (1e-4, 3e-4, 1e-3)
 EPOCHS = (3, 10, 30)
@@ -48,8 +47,6 @@ MOST = 20_000  # rows x epochs of a fit in the grid
 ROWS_OF_HIGHEST = 400  # up to which the highest rate is in the grid
 BATCH = 32
 WIDTH = 384  # of the default backbone
-# Of all ingredients. Texts had this rate too when these ran.
-RATE_OF_INGREDIENTS = 3e-4
 LOSSES = ("ce_dice", "ce")
 # Where the bias of the head begins, unless `--start` says otherwise.
 START = {"ce": "log_prior"}
@@ -72,10 +69,9 @@ def main() -> None:
     parser.add_argument("--losses", nargs="+", default=list(LOSSES))
     parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
     parser.add_argument("--epochs", nargs="+", type=int, default=list(EPOCHS))
-    parser.add_argument("--rows", nargs="+", choices=[*ROWS, "ingredients"], default=list(ROWS))
-    parser.add_argument("--ingredients", nargs="+", choices=INGREDIENTS, default=list(INGREDIENTS))
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--batch-size", type=int, default=BATCH, help="of grid and default")
-    parser.add_argument("--start", choices=STARTS, help="of all losses alike")
+    parser.add_argument("--start", choices=["zero", "log_prior"], help="of all losses alike")
     parser.add_argument("--dev-rows", type=int, default=300)
     parser.add_argument("--test-rows", type=int, default=2000)
     add_runs(parser, seeds=1)
@@ -132,36 +128,12 @@ def jobs_of(
     """The jobs of a row: one, or those of the grid."""
     if row in OTHERS:
         return [job(args, cell, size, "ce", seed, **{"start": "zero", **OTHERS[row]})]
-    if row == "ingredients":
-        return [
-            each
-            for name in args.ingredients
-            if (each := job_with(name, args, cell, size, loss, seed)) is not None
-        ]
     if row == "grid":
         return [job(args, cell, size, loss, seed, **settings) for settings in grid_of(size, args)]
     # What the package would choose.
     rate = choose_rate(WIDTH, two_classes=cell not in TAGS)
     epochs = choose_epochs(size, args.batch_size)
     return [job(args, cell, size, loss, seed, lr=rate, max_epochs=epochs)]
-
-
-def plain_job(args: Any, *cell: Any) -> dict[str, Any]:
-    """What ingredients are added to: the default's job, at one rate for all."""
-    (wanted,) = jobs_of("auto", args, *cell)
-    return wanted | {"lr": RATE_OF_INGREDIENTS}
-
-
-def job_with(name: str, args: Any, *cell: Any) -> dict[str, Any] | None:
-    """The plain job with an ingredient, at equal updates; None where it does not apply."""
-    params, of_tags = INGREDIENTS[name]
-    if of_tags not in (None, cell[0] in TAGS):
-        return None
-    wanted = plain_job(args, *cell)
-    updates = wanted["max_epochs"] * -(-wanted["train_rows"] // wanted["batch_size"])
-    wanted |= params
-    epochs = updates / -(-wanted["train_rows"] // wanted["batch_size"])
-    return wanted | {"max_epochs": round(epochs)}
 
 
 def missing_jobs(args: Any, records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -227,15 +199,9 @@ def show(args: Any) -> None:
     machines = Counter(record["device"] for record in records)
     print(f"{len(records)} fits, {core_hours(records):.1f} core-hours: {dict(machines)}")
     for loss in args.losses:
-        made = {
-            f"regrets of {loss}": regret_lines(done, args, loss),
-            f"settings with {loss}": setting_lines(done, args, loss),
-            f"ingredients with {loss}": ingredient_lines(done, args, loss),
-        }
-        for name, rows in made.items():
-            text = "\n".join(rows)
-            print(f"\n{name}\n\n{text}")
-            page = replaced(page, name, text, "recipe.py")
+        text = "\n".join(regret_lines(done, args, loss))
+        print(f"\n{loss}\n\n{text}")
+        page = replaced(page, f"regrets of {loss}", text, "recipe.py")
     args.page.write_text(page)
     picture(records, args, args.picture)
 
@@ -266,61 +232,6 @@ def regret_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
             values = [np.mean([regret for regret, _ in pairs]) for pairs in found[name].values()]
             figures.append(f"**{summary(values):.1f}**" if values else "")
         yield "| " + " | ".join([title, "", "", "", "", *figures, ""]) + " |"
-
-
-def setting_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
-    """Mean test F1 of each setting of the grid over the cells in which all of it has run."""
-    heads = [f"{lr:g}, {epochs} passes" for epochs in args.epochs for lr in args.rates]
-    yield "| rows (fits) | " + " | ".join(heads) + " |"
-    yield "|---" + "|---:" * len(heads) + "|"
-    for size in args.sizes:
-        whole = [
-            (cell, seed)
-            for cell in args.cells
-            for seed in seeds(args)
-            if chosen(done, args, cell, size, loss, seed)
-        ]
-        if not whole:
-            continue
-        cells, grid = [f"{size:,} ({len(whole)})"], grid_of(size, args)
-        for epochs in args.epochs:
-            for lr in args.rates:
-                settings = {"lr": lr, "max_epochs": epochs}
-                if settings not in grid:
-                    cells.append("")
-                    continue
-                scores = [
-                    f1(done[key(job(args, cell, size, loss, seed, **settings))])
-                    for cell, seed in whole
-                ]
-                cells.append(f"{np.mean(scores):.1f}")
-        yield "| " + " | ".join(cells) + " |"
-
-
-def ingredient_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
-    """Test F1 with each ingredient minus that without: the mean over seeds in each cell."""
-    gains: dict[str, dict[tuple[str, int], list[float]]] = {name: {} for name in INGREDIENTS}
-    cells = [(cell, size) for cell in args.cells for size in args.sizes]
-    for cell, size in cells:
-        for seed in seeds(args):
-            plain = done.get(key(plain_job(args, cell, size, loss, seed)))
-            for name in INGREDIENTS:
-                wanted = job_with(name, args, cell, size, loss, seed)
-                record = wanted and done.get(key(wanted))
-                if plain and record:
-                    gains[name].setdefault((cell, size), []).append(f1(record) - f1(plain))
-    shown = [each for each in cells if any(each in found for found in gains.values())]
-    heads = [f"{CELLS[cell]}, {size:,}" for cell, size in shown]
-    yield "| ingredient | " + " | ".join([*heads, "mean", "worst"]) + " |"
-    yield "|---" + "|---:" * (2 + len(heads)) + "|"
-    for name, found in gains.items():
-        means = {each: float(np.mean(found[each])) for each in shown if each in found}
-        values = [
-            f"{means[each]:+z.1f} ({len(found[each])})" if each in means else "" for each in shown
-        ]
-        if means:
-            ends = [f"{np.mean(list(means.values())):+.1f}", f"{min(means.values()):+.1f}"]
-            yield f"| {name} | " + " | ".join([*values, *ends]) + " |"
 
 
 def setting(job: dict[str, Any]) -> str:

@@ -26,22 +26,17 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tasks
-from experiments import (
-    BUDGET_SETTINGS,
-    EXPERIMENTS,
-    IMPLEMENTATIONS,
-    SETTINGS,
-    TRIED,
-    Experiment,
-    Row,
-)
+import torch
+from experiments import BUDGET_SETTINGS, EXPERIMENTS, SETTINGS, Experiment, Row
+from skorch.callbacks import Callback
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "runs.jsonl"
@@ -63,11 +58,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args(argv)
     experiment = narrowed(EXPERIMENTS[args.table], args.tasks, args.rows)
-    losses = {params["loss"] for row in experiment.rows for params in row.candidates}
-    if losses & set(IMPLEMENTATIONS):
-        from rival_losses import check_packages
-
-        check_packages(losses)
     for name in experiment.tasks:
         tasks.load(name, args.data)  # says what is missing
     args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -270,7 +260,6 @@ def run(
 ) -> dict[str, Any]:
     """Fit and score one model, with and without a decision tuned on the development rows."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    import torch
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -283,7 +272,7 @@ def run(
         task, dev = tasks.cell(task, job), {}
     model = estimator_for(task, job)
     X, y = training_rows(task, job)
-    model = fitted(model, job, X, y, dev)
+    model.fit(X, y, **dev)
     seconds = time.perf_counter() - started
     # What the name stood for on that day.
     record = {"job": job, "loss": described(job), "seconds": round(seconds, 1)}
@@ -303,8 +292,6 @@ def run(
 
 def keep(folder: Path, task: tasks.Task, model: Any, job: dict[str, Any]) -> None:
     """Write the probabilities of the development and test rows, for `decisions.py`."""
-    import numpy as np
-
     folder.mkdir(parents=True, exist_ok=True)
     found = {part: model.predict_proba(getattr(task, part)[0]) for part in ("dev", "test")}
     if task.kind == "tags":
@@ -314,25 +301,8 @@ def keep(folder: Path, task: tasks.Task, model: Any, job: dict[str, Any]) -> Non
     np.savez_compressed(folder / f"{name}.npz", job=key(job), classes=model.classes_, **tables)
 
 
-def fitted(model: Any, job: dict[str, Any], X: Any, y: Any, dev: dict[str, Any]) -> Any:
-    """The model fitted; its last epoch perhaps with another loss and a fresh optimiser."""
-    if "then" not in job:
-        return model.fit(X, y, **dev)
-    before = model.set_params(max_epochs=job["max_epochs"] - 1).fit(X, y, **dev)
-    after = deepcopy(before).set_params(
-        loss=loss_of({"loss": job["then"]}), max_epochs=1, warm_start=True
-    )
-    after.fit(X, y, **dev)
-    # The best epoch counts, as with any other row.
-    best = max(epoch["valid_score"] for epoch in before.history_)
-    return after if after.history_[-1]["valid_score"] > best else before
-
-
 def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     """An unfitted estimator of skdice with all that the job says."""
-    from ingredients import OWN, apply_to
-    from starts import Start
-
     import skdice
 
     kinds = {
@@ -340,19 +310,15 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         "labels": skdice.DiceSequenceClassifier,
         "answers": skdice.DiceQuestionAnswerer,
     }
-    own = ("task", "seed", "limit", "sampler", "reader", "train_set", "then", "keep")
+    own = ("task", "seed", "limit", "sampler", "reader", "train_set", "keep", "start")
     own += ("train_rows", "dev_rows", "test_rows")
-    params = {
-        name: value
-        for name, value in job.items()
-        if name not in (*own, *OWN, "start") and name[:4] != "loss"
-    }
+    params = {name: value for name, value in job.items() if name not in own and name[:4] != "loss"}
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
     if kinds[task.kind] is skdice.DiceTokenClassifier:
         # Records from before it was the default say nothing of it.
         params.setdefault("constrained", False)
     # Records from before skdice chose the start say nothing of it, and began at zero.
-    params["callbacks"] = [Start(job.get("start", "zero")), *apply_to(model, job)]
+    params["callbacks"] = [Start(job.get("start", "zero"))]
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
     elif job.get("keep") != "last":
@@ -371,22 +337,37 @@ def loss_of(job: dict[str, Any]) -> Any:
 
     from skdice.losses import resolve_loss
 
-    if job["loss"] in IMPLEMENTATIONS:
-        from rival_losses import rival_loss
-
-        return rival_loss(job["loss"])
-    if job["loss"] in TRIED:
-        from tried_losses import tried_loss
-
-        return tried_loss(job["loss"], job["max_epochs"] * -(-job.get("train_rows", 0) // 16))
     options = {name[6:]: value for name, value in job.items() if name[:6] == "loss__"}
     return clone(resolve_loss(job["loss"])).set_params(**options)
 
 
+class Start(Callback):
+    """Set the bias of the layer that makes the logits before the first update.
+
+    Parameters
+    ----------
+    start : {"zero", "log_prior"}
+        The second is the logarithm of the classes' shares (Lin et al. 2017, section 4.1).
+    """
+
+    def __init__(self, start: str) -> None:
+        self.start = start
+
+    @torch.no_grad()
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        bias = net.module_.output_layer.bias
+        bias.zero_()
+        if self.start == "log_prior":
+            of_texts = isinstance(X.targets, np.ndarray)
+            targets, weights = (X.targets, X.shares) if of_texts else X.flat_targets()
+            counts = np.bincount(targets, weights, minlength=len(bias))
+            shares = torch.as_tensor(counts / counts.sum())
+            bias.copy_(shares.clamp(min=1e-6).log())
+
+
 def described(job: dict[str, Any]) -> str:
-    """The job's loss with all its settings, and the one that follows it."""
-    text = repr(loss_of(job))
-    return f"{text}, then {loss_of({'loss': job['then']})!r}" if "then" in job else text
+    """The job's loss with all its settings."""
+    return repr(loss_of(job))
 
 
 def sampler(kind: str, name: str, seed: int) -> Any:
@@ -411,8 +392,6 @@ def training_rows(task: tasks.Task, job: dict[str, Any]) -> Any:
 
 def decisions(task: tasks.Task, model: Any) -> dict[str, Any]:
     """The fitted model as it is and with its decision tuned on the development rows."""
-    import numpy as np
-
     from skdice import BiasTunedClassifier, BiasTunedTagger, DiceMRCTagger
 
     tuner: Any
@@ -448,7 +427,6 @@ def remembered(method: Any) -> Any:
 
 def scores(task: tasks.Task, model: Any, part: tuple[list[Any], list[Any]]) -> dict[str, float]:
     """Precision, recall and F1 (and accuracy); of answers, exact match and F1."""
-    import numpy as np
     from sklearn.metrics import precision_recall_fscore_support
 
     from skdice.metrics import (
@@ -482,7 +460,6 @@ def scores(task: tasks.Task, model: Any, part: tuple[list[Any], list[Any]]) -> d
 
 def environment() -> dict[str, Any]:
     import sklearn
-    import torch
     import transformers
 
     import skdice
@@ -519,8 +496,7 @@ def read(path: Path) -> list[dict[str, Any]]:
             record = json.loads(text)
         except json.JSONDecodeError:
             continue
-        job = record["job"]
-        if job["loss"] in IMPLEMENTATIONS or record["loss"] == described(job):
+        if record["loss"] == described(record["job"]):
             found.append(record)
     return found
 

@@ -318,29 +318,6 @@ def _clinc_intents(folder: Path, seed: int) -> Task:
 _PARTS = ("train", "val", "test")
 
 
-def _some_intents(n_intents: int, most: int, least: int) -> Any:
-    """So many of the 150 intents, from `most` training rows for one down to `least`."""
-
-    def read(folder: Path, seed: int) -> Task:
-        task, draw = _clinc_intents(folder, seed), np.random.default_rng(seed)
-        counts = Counter(task.train[1])
-        intents = draw.permutation(sorted(counts))[:n_intents].tolist()
-        wanted = np.geomspace(most, least, n_intents).round().astype(int)
-        largest_first = sorted(intents, key=counts.__getitem__, reverse=True)
-        left = dict(zip(largest_first, wanted.tolist(), strict=True))
-        parts = {}
-        for part in ("train", "dev", "test"):
-            X, y = getattr(task, part)
-            rows = [i for i in draw.permutation(len(y)).tolist() if y[i] in left]
-            if part == "train":
-                seen: Counter[str] = Counter()
-                rows = [i for i in rows if not seen.update([y[i]]) and seen[y[i]] <= left[y[i]]]
-            parts[part] = [X[i] for i in sorted(rows)], [y[i] for i in sorted(rows)]
-        return replace(task, **parts)
-
-    return read
-
-
 def _sentences_with(kind: str) -> Any:
     """Tweets of WNUT17 that hold an entity of one type, or none."""
 
@@ -395,10 +372,6 @@ TASKS: dict[str, Any] = {
     "clinc_oos": _clinc_oos,
     "clinc_intents": _clinc_intents,
     "clinc_rare": _clinc_rare,
-    "clinc_20": _some_intents(20, 20, 20),
-    "clinc_20_tail": _some_intents(20, 60, 4),
-    "clinc_150": _some_intents(150, 20, 20),
-    "clinc_150_tail": _some_intents(150, 60, 4),
     "squad1": _squad1,
     "squad2": _squad2,
     "gmb_10k": _gmb(10_000),

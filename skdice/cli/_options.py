@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
@@ -140,8 +140,6 @@ class Columns:
     header: Annotated[bool | None, Option(help="Whether the first line names the columns.")] = None
     encoding: Annotated[str, Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
 
-    on_misaligned, offsets = "raise", "auto"  # options in `Files` only
-
     def of_table(self) -> dict[str, Any]:
         """Options for the readers of tables, without those that were not given."""
         if len(self.label_column or ()) > 1:
@@ -160,47 +158,49 @@ class Columns:
         }
         return {name: value for name, value in given.items() if value is not None}
 
-    def of_texts(self) -> dict[str, Any]:
-        """Options for the readers of texts to predict."""
-        return {name: v for name, v in self.of_table().items() if name != "label_separator"}
-
-    def of_entities(self) -> dict[str, Any]:
-        """Options for `read_annotations`."""
-        if len(self.text_columns or ()) > 1:
-            raise typer.BadParameter("--text-columns is given more than once: texts have no pair")
-        text_column = self.text_columns[0] if self.text_columns else None
-        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned, **self._of_tool()}
-        return {**how, "text_column": text_column, "encoding": self.encoding}
-
     def _of_tool(self) -> dict[str, str]:
         """Options for the file of an annotation tool, that `Files` alone has."""
-        given = {name: getattr(self, name, None) for name in ("format", "layer", "feature")}
+        names = ("on_misaligned", "offsets", "format", "layer", "feature")
+        given = {name: getattr(self, name, None) for name in names}
         return {name: value for name, value in given.items() if value not in (None, "auto")}
 
-    def unlabelled(self, path: Path, estimator: Any) -> Any:
-        """The `Unlabelled` rows of a file with or without labels, for a model."""
-        from skdice.datasets.auto import source_of
+    def inputs(
+        self, path: Path, estimator: Any, lines: Iterable[str] | None = None, size: int = 0
+    ) -> Iterator[tuple[Any, Any]]:
+        """The `Source` and `Dataset` of a file to predict, or of each `size` rows of `lines`."""
+        from skdice.datasets.auto import options_of, source_of
+        from skdice.datasets.unlabelled import cut, read_inputs
 
-        wanted = self.of_texts()
-        source = source_of(path, self.encoding, wanted)
-        return estimator.task.unlabelled(estimator, source, wanted)
+        task, table = estimator.task, self.of_table()
+        table.pop("label_separator", None)
+        kind = task.file_kind or task.name
+        options = options_of(kind, table, {})
+        known = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
+        sources = (
+            [source_of(path, self.encoding, table)]
+            if lines is None
+            else cut(path, lines, task.rows_are, size)
+        )
+        for source in sources:
+            if lines is not None and table and not source.is_json and task.rows_are != "blocks":
+                problem = "text_columns names a field of JSON lines, and this is a line of text"
+                raise source.fault(1, problem)
+            yield source, read_inputs(source, kind, options, *known)
 
-    def read(self, path: Path, task: str, **options: Any) -> Any:
+    def read(self, path: Path, task: str) -> Any:
         """A `Dataset` from a file."""
-        from skdice.datasets.auto import read_source, source_of, task_of
+        from skdice.datasets.auto import options_of, read_source, source_of, task_of
         from skdice.tasks import TASKS
 
-        table = self.of_table()
+        table, of_tool = self.of_table(), self._of_tool()
         source = source_of(path, self.encoding, table)
+        chosen = {n: v for n, v in of_tool.items() if n in ("format", "layer", "feature")}
         if task == "auto":
-            task = task_of(source, {**table, **self._of_tool()})
-        of_tool = self._of_tool()
-        if of_tool and task != "entities":
-            raise typer.BadParameter(f"--{next(iter(of_tool))} is for texts with entities")
-        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets, **of_tool}
-        options |= TASKS[task].file_options(table, **how)
+            task = task_of(source, {**table, **chosen})
+        if chosen and task != "entities":
+            raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
         kind = TASKS[task].file_kind or task
-        data = read_source(source, kind, options)
+        data = read_source(source, kind, options_of(kind, table, of_tool))
         return data if kind == task else replace(data, task=task)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-ADDED = ("predicted", "probability")  # columns of predictions
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -20,52 +19,41 @@ def write_table(path: Path, records: Sequence[dict[str, Any]], columns: Sequence
 
     In CSV a text that a spreadsheet would run as a formula begins with an apostrophe.
     """
-    from skdice.datasets.files import json_pieces, replacing
+    from skdice.datasets.files import replacing
 
+    suffix = path.suffix.lower()
+    if suffix not in (".jsonl", ".json"):
+        suffix = ".csv"
+        records = [{name: _harmless(row[name]) for name in columns} for row in records]
     with replacing(path) as file:
-        if path.suffix.lower() in (".jsonl", ".json"):
-            lines = (json.dumps(record, ensure_ascii=False) for record in records)
-            file.writelines(json_pieces(lines, path))
-            return
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for record in records:
-            writer.writerow([_cell(record[name]) for name in columns])
+        file.writelines(table_pieces(records, columns, suffix, path))
 
 
-def _cell(value: Any) -> Any:
+def _harmless(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 6)
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def table_pieces(
-    estimator: Any, source: Path, table: Any, rows: Iterator[Any], out: Path | None
+    records: Iterable[dict[str, Any]],
+    columns: Sequence[str],
+    suffix: str,
+    out: Path | None,
+    separator: str = ",",
 ) -> Iterator[str]:
-    """The text of a table as it came with two columns more, in pieces that each end with a row.
+    """The text of a table, in pieces that each end with a row.
 
-    `table` is what a classifier's task reads to predict, and `rows` are predicted.
+    Lists and objects in cells are JSON, as `skdice.datasets.read_table` reads them.
     """
-    from skdice.datasets.files import json_pieces, suffix_of
+    from skdice.datasets.files import json_pieces
+    from skdice.datasets.record import as_json
 
-    for name in ADDED:
-        if name in table.names:
-            raise ValueError(
-                f"{str(source)!r} has a column {name!r}, which its predictions would get: rename it"
-            )
-    suffix = "" if out is None else suffix_of(out)
-    if suffix not in (".csv", ".tsv", ".jsonl", ".json"):
-        suffix = {None: ".jsonl", "\t": ".tsv"}.get(table.separator, ".csv")
-    names = [*table.names, *ADDED]
-    every = (_with_label(estimator, *row) for row in rows)
     if suffix in (".jsonl", ".json"):
-        pairs = (zip(names, row, strict=True) for row in every)
-        records = ({n: value for n, value in of if value is not None} for of in pairs)
-        yield from json_pieces((json.dumps(each, ensure_ascii=False) for each in records), out)
+        yield from json_pieces(map(as_json, records), out)
         return
-    separator = "," if table.separator in (None, "\t") else table.separator
-    for row in chain([names], every):
-        cells = [*map(_plain, row[:-2]), *map(_joined, row[-2:])]
+    for row in chain([columns], ([record.get(name) for name in columns] for record in records)):
+        cells = [_cell(value) for value in row]
         if suffix == ".csv":
             line = StringIO()
             csv.writer(line, delimiter=separator, lineterminator="\n").writerow(cells)
@@ -74,21 +62,7 @@ def table_pieces(
             yield "\t".join(re.sub(r"[\t\r\n]", " ", str(cell)) for cell in cells) + "\n"
 
 
-def _with_label(estimator: Any, text: Any, cells: list[Any], found: Any) -> list[Any]:
-    """The cells of a row with its label, or labels, and their probabilities."""
-    record = estimator.task.record(estimator, "jsonl", text, cells, found)
-    label, each = record["label"], record["probabilities"]
-    several = isinstance(label, list)
-    probability = [each[str(name)] for name in label] if several else each[str(label)]
-    return [*cells, label, probability]
-
-
-def _joined(value: Any) -> Any:
-    return ",".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _plain(value: Any) -> Any:
-    """A value of JSON as a cell."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
+def _cell(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else value

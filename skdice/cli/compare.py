@@ -111,8 +111,10 @@ def _read_parts(
     train: Path, dev: Path | None, test: Path | None, read: Reader, task: str
 ) -> dict[str, Any]:
     """The user's files; without a test file, a fifth of the training rows is held out."""
-    from sklearn.model_selection import GroupShuffleSplit, train_test_split
+    import numpy as np
+    from sklearn.model_selection import GroupShuffleSplit
 
+    from skdice.resampling.stratification import held_out_rows
     from skdice.tasks import TASKS
 
     data = read(train, task)
@@ -128,14 +130,13 @@ def _read_parts(
         kept, held = next(splitter.split(rows, groups=groups))
     else:
         strata = task_of.split_strata(data.y)
-        if 1 in Counter(strata).values():
-            if not task_of.has_several_labels(data.y):
-                raise ValueError("a label has one row only: give --test, or leave that row out")
-            strata = None
-        kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
+        if np.ndim(strata) == 1 and 1 in Counter(strata).values():
+            raise ValueError("a label has one row only: give --test, or leave that row out")
+        held = held_out_rows(len(data), -(-len(data) // 5), 0, strata)
+        kept = np.delete(rows, held)
     for name, part in (("train", kept), ("test", held)):
         X, y = [data.X[i] for i in part], [data.y[i] for i in part]
-        parts[name] = replace(data, X=X, y=y, ids=None)
+        parts[name] = replace(data, X=X, y=y, meta=None)
     return parts
 
 

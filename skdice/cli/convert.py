@@ -38,7 +38,7 @@ def convert(
     skdice convert tasks.json train.spacy
     """
     from skdice._checks import counted
-    from skdice.datasets import read_annotations, write_annotations
+    from skdice.datasets import write_annotations
     from skdice.datasets.annotations import format_of_name
 
     _common.new_file(out, "OUT", force, folder=out.is_dir())
@@ -47,7 +47,7 @@ def convert(
         raise typer.BadParameter(
             f"{out.name!r} does not show its format: give --to, one of {', '.join(TOOLS)}"
         )
-    found = read_annotations(file, **source.of_entities())
-    write_annotations(out, *found[:2], written, found.metadata)
-    n, texts = sum(map(len, found.entities)), counted(len(found.texts), "text")
+    data = source.read(file, "entities")
+    write_annotations(out, data.X, data.y, written, data.meta)
+    n, texts = sum(map(len, data.y)), counted(len(data), "text")
     OUT.print(f"wrote {texts} with {counted(n, 'entity')} to {out} ({written})", soft_wrap=True)

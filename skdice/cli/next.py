@@ -42,7 +42,8 @@ def next(
     estimator = _common.load(model, device)
     if not estimator.task.has_classes:
         raise typer.BadParameter(f"a model for {estimator.task} gives no probabilities of labels")
-    rows = columns.unlabelled(pool, estimator).X
+    ((_, data),) = columns.inputs(pool, estimator)
+    rows = data.X
     found, names = find_next(estimator, rows, n, strategy)
     write_table(out, found, names)
     OUT.print(f"wrote {len(found)} of {len(rows)} rows to {out}", soft_wrap=True)

@@ -20,12 +20,11 @@ from skdice.cli import _options as options
 from skdice.cli._common import OUT
 from skdice.cli._tables import table_pieces
 
-BLOCK = 64  # rows of standard input that are predicted at a time
+BLOCK, STREAMED = 4096, 64  # rows of a file, and of standard input, that are predicted at a time
+ADDED = ("predicted", "probability")  # columns of predictions
 
-# An input with its id, the metadata of its text, or the cells of its row.
-Row = tuple[Any, Any]
-# The same with what was predicted.
-Predicted = tuple[Any, Any, Any]
+# An input, what else is known of it, and what was predicted.
+Predicted = tuple[Any, dict[str, Any], Any]
 
 
 def predict(
@@ -50,7 +49,8 @@ def predict(
 
     A classifier writes a table as it came, with two columns more, predicted and probability: as
     CSV, TSV or JSON lines, by the name of --out, or else as it was read. Columns without names
-    get numbers. Of a file of plain texts it writes label TAB text lines.
+    get numbers; several labels are a list, as train reads them. Of a file of plain texts it writes
+    label TAB text lines, or a table if --out names a .csv file.
 
     A recognizer reads texts, one on each line or from the file of an annotation tool, and writes
     their entities as JSON lines, or as a tool imports them, with scores.
@@ -62,9 +62,8 @@ def predict(
     be nested are written as JSON lines.
 
     From standard input rows are read and written 64 at a time: tokens with blank lines between
-    sentences, one text on each line, or JSON lines with "tokens", "text" (and "text_pair"), or
-    "question" and "context". A .txt file with a text to classify on each line is not read whole
-    either.
+    sentences, one text on each line, or JSON lines as a file has them. A .txt file with a text to
+    classify on each line is not read whole either.
 
     For example:
 
@@ -82,42 +81,42 @@ def predict(
     """
     from skdice.datasets import write_annotations
     from skdice.datasets.annotations import is_text
-    from skdice.datasets.files import replacing
+    from skdice.datasets.files import replacing, suffix_of
 
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
-    task, how = estimator.task, _format_of(estimator, form)
+    task = estimator.task
     if out is None and isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
-    found, block_size = None, 4096
-    rows: Iterable[Row]
-    if str(file) == "-":
-        rows, block_size = _stream(estimator, _standard_input(columns.encoding)), BLOCK
-        if task.rows_are == "json":  # which may have no ids
-            how = "jsonl"
-            rows = ((x, name or str(i)) for i, (x, name) in enumerate(rows))
-    elif _has_a_text_a_line(estimator, file, columns):
-        rows = ((line, "") for line in _lines_of(file))
-    else:
-        found = columns.unlabelled(file, estimator)
-        rows = zip(found.X, found.meta, strict=True)
-    as_table = form == "auto" and found is not None and found.names is not None
-    method, done = task.formats_of(estimator)["jsonl" if as_table else how], 0
+    lines, size = _lines(file, estimator, columns)
+    name = Path("standard input") if str(file) == "-" else file
+    parts = columns.inputs(name, estimator, lines, size)
+    source, first = next(parts, (None, None))
+    if first is None:
+        raise ValueError("the input is empty: give at least one example")
+    suffix, done = "" if out is None else suffix_of(out), 0
+    is_table = form == "auto" and task.name == "classification" and (
+        suffix == ".csv" or (lines is None and any(first.meta))
+    )  # fmt: skip
+    how = "jsonl" if is_table else _format_of(estimator, form, suffix, file)
+    rows = (
+        row for _, d in chain([(source, first)], parts) for row in zip(d.X, d.meta, strict=True)
+    )
 
     def predicted() -> Iterator[Predicted]:
         nonlocal done
         ours, ahead = tee(rows)
-        of_rows = estimator.iter_predict((x for x, _ in ahead), method, block_size)
-        for row, y in zip(ours, of_rows, strict=True):
+        method, block = task.formats_of(estimator)[how], size or BLOCK
+        for row, y in zip(
+            ours, estimator.iter_predict((x for x, _ in ahead), method, block), strict=True
+        ):
             yield *row, y
             done += 1
-        if not done:
-            raise ValueError("the input is empty: give at least one example")
 
     if task.has_words or is_text(out, how):
         pieces = _pieces(estimator, how, predicted(), out)
-        if as_table:
-            pieces = table_pieces(estimator, file, found, predicted(), out)
+        if is_table:
+            pieces = _table(estimator, source, first.meta, predicted(), out)
         with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as target:
             for piece in pieces:
                 target.write(piece)
@@ -131,14 +130,22 @@ def predict(
         OUT.print(f"wrote {counted(done, 'prediction')} to {out}", soft_wrap=True)
 
 
-def _format_of(estimator: Any, asked: str) -> str:
-    """The format to write, if the task has it."""
+def _format_of(estimator: Any, asked: str, suffix: str, file: Path) -> str:
+    """The format to write, if the task has it, and if the name of the output is no other's."""
     known = [*estimator.task.formats_of(estimator)]
     if asked == "auto":
-        return str(known[0])
+        asked = known[0]
+        if asked in ("conll", "tsv") and suffix in (".jsonl", ".json"):
+            asked = "jsonl"
+        if asked == "squad" and (str(file) == "-" or suffix == ".jsonl"):  # which may have no ids
+            asked = "jsonl"
     if asked not in known:
         raise typer.BadParameter(
             f"--format {asked} is not for {estimator.task}: give one of {', '.join(known)}"
+        )
+    if suffix == ".csv" or (suffix == ".tsv" and asked not in ("conll", "tsv")):
+        raise typer.BadParameter(
+            f"--out names a {suffix} table, and {asked} is none: give a name such as out.jsonl"
         )
     return asked
 
@@ -146,32 +153,29 @@ def _format_of(estimator: Any, asked: str) -> str:
 # ---- reading
 
 
-def _has_a_text_a_line(estimator: Any, file: Path, columns: options.Columns) -> bool:
-    """Return True if texts to classify stand one on each line, which nothing else can tell of."""
+def _lines(
+    file: Path, estimator: Any, columns: options.Columns
+) -> tuple[Iterable[str] | None, int]:
+    """The lines of standard input, or of a file of texts to classify that is not read whole."""
     from skdice.datasets.files import is_plain, is_record, iter_lines
 
+    if str(file) == "-":
+        return _standard_input(columns), STREAMED
     one_text = estimator.task.name == "classification" and estimator.n_features_in_ in (None, 1)
-    if not one_text or columns.of_texts() or columns.encoding != "utf-8" or not is_plain(file):
-        return False
-    first = next(filter(str.strip, iter_lines(file)), "")
-    return bool(first) and "\t" not in first and not is_record(first)
+    if one_text and not columns.of_table() and columns.encoding == "utf-8" and is_plain(file):
+        first = next(filter(str.strip, iter_lines(file)), "")
+        if first and "\t" not in first and not is_record(first):
+            return iter_lines(file), BLOCK
+    return None, 0
 
 
-def _lines_of(file: Path) -> Iterator[str]:
-    """Lines that are not blank, as they are needed, and the error of `read_texts` at a tab."""
-    from skdice.datasets import read_texts
-    from skdice.datasets.files import iter_lines
-
-    for line in filter(str.strip, iter_lines(file)):
-        if "\t" in line:
-            read_texts(file)
-        yield line
-
-
-def _standard_input(encoding: str) -> Iterable[str]:
+def _standard_input(columns: options.Columns) -> Iterable[str]:
     """The lines of standard input, whatever the locale; a byte that is not text names its line."""
     from skdice.inputs.texts import check_characters
 
+    for name in columns.of_table().keys() - {"text_columns"}:
+        raise typer.BadParameter(f"--{name.replace('_', '-')} is for files, and - is no table")
+    encoding = columns.encoding
     if isinstance(sys.stdin, TextIOWrapper):
         try:
             sys.stdin.reconfigure(encoding=encoding, errors="surrogateescape")
@@ -183,53 +187,6 @@ def _standard_input(encoding: str) -> Iterable[str]:
         yield line
 
 
-def _stream(estimator: Any, lines: Iterable[str]) -> Iterator[Row]:
-    """Rows of standard input: JSON lines, lines of text, or blocks of lines of tokens."""
-    from skdice.datasets.files import is_record
-    from skdice.tasks.token_rows import tokens_of_block
-
-    task, block = estimator.task, list[str]()
-    as_json = True if task.rows_are == "json" else None
-    for number, line in enumerate(chain(lines, [""]), 1):
-        line = line.rstrip("\r\n").removeprefix("\ufeff")
-        if not line.strip():
-            if block:
-                where = f"standard input, line {number - len(block)},"
-                yield tokens_of_block(estimator, where, block), ""
-            block = []
-            continue
-        if as_json is None or not task.has_words:  # texts and records may be mixed
-            as_json = is_record(line)
-        if as_json:
-            yield _read_record(task, number, line)
-        elif task.rows_are == "blocks":
-            block.append(line)
-        else:  # a text, or a pair with a tab between its texts
-            texts = line.split("\t")[:2] if len(task.keys) > 1 else [line]
-            yield texts[0] if len(texts) == 1 else tuple(texts), "" if task.has_words else {}
-
-
-def _read_record(task: Any, number: int, line: str) -> Row:
-    from skdice.datasets.files import is_record, parse_json
-    from skdice.datasets.record import without
-
-    where = f"standard input, line {number}"
-    if not is_record(line):
-        raise ValueError(f"{where}: {line:.60} is not a JSON object, as each line must be")
-    record = parse_json(line, "standard input", number)
-    keys = [key for key in task.keys if key in record]
-    needed = task.keys if task.rows_are == "json" else task.keys[:1]
-    if keys[: len(needed)] != list(needed):
-        raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(needed)}")
-    values = [record[key] for key in keys]
-    x = values[0] if len(values) == 1 else tuple(values)
-    if not task.has_words:
-        return x, without(record, *keys)
-    if task.rows_are == "json":  # SQuAD's predictions have ids as keys
-        return x, str(record.get("id", ""))
-    return x, {"id": record["id"]} if "id" in record else ""
-
-
 # ---- writing
 
 
@@ -237,17 +194,52 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Predicted], out: Path | Non
     """The text of predicted rows in a format, in pieces that each end with a row."""
     from skdice.datasets.annotations import as_row, pieces_of
     from skdice.datasets.files import json_pieces
+    from skdice.datasets.record import as_json
 
     task = estimator.task
     if not task.has_words:
         found = (as_row(i, x, y, meta, how) for i, (x, meta, y) in enumerate(rows))
         yield from pieces_of((row._replace(predicted=True) for row in found), how, out)
-    elif how == "squad":  # one object, from id to answer
-        answers = {name: answer for _, name, answer in rows}
+        return
+    if how == "squad":  # one object, from id to answer
+        answers = {meta["id"]: answer for _, meta, answer in rows}
         yield json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
-    elif how in ("conll", "tsv"):
-        for i, (x, _, y) in enumerate(rows):
-            yield "\n" * (i > 0 and how == "conll") + task.line(x, y) + "\n"
+        return
+    written = (task.written(estimator, how, *row) for row in rows)
+    if how in ("conll", "tsv"):
+        yield from (
+            "\n" * (i > 0 and how == "conll") + text + "\n" for i, text in enumerate(written)
+        )
     else:
-        records = (task.record(estimator, how, *row) for row in rows)
-        yield from json_pieces((json.dumps(each, ensure_ascii=False) for each in records), out)
+        yield from json_pieces(map(as_json, written), out)
+
+
+def _table(
+    estimator: Any, source: Any, meta: list[Any], rows: Iterator[Predicted], out: Path | None
+) -> Iterator[str]:
+    """The text of a table as it came with two columns more, or of texts with these."""
+    from skdice.datasets.files import suffix_of
+
+    names = dict.fromkeys(name for record in meta for name in record) or {"text": None}
+    for name in ADDED:
+        if name in names:
+            raise ValueError(
+                f"{str(source.path)!r} has a column {name!r}, which its predictions would get: "
+                "rename it"
+            )
+    separator = None if source.is_json else source.separator
+    suffix = "" if out is None else suffix_of(out)
+    if suffix not in (".csv", ".tsv", ".jsonl", ".json"):
+        suffix = ".jsonl" if source.is_json else ".tsv" if separator == "\t" else ".csv"
+
+    def records() -> Iterator[dict[str, Any]]:
+        for x, given, found in rows:
+            record = estimator.task.written(estimator, "jsonl", x, given, found)
+            label, each = record["label"], record["probabilities"]
+            several = isinstance(label, list)
+            probability = [each[str(n)] for n in label] if several else each[str(label)]
+            added = dict(zip(ADDED, (label, probability), strict=True))
+            yield {**(given or {"text": x}), **added}
+
+    separator = "," if separator in (None, "\t") else separator
+    yield from table_pieces(records(), [*names, *ADDED], suffix, out, separator)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from skdice.datasets.files import suffix_of
 from skdice.datasets.record import formats
 from skdice.datasets.source import LABEL_NAMES, Source
+from skdice.datasets.tagged import is_tagged
 from skdice.datasets.tokens import token_fields
 
 TASKS = {"entities": "entities", "labels": "classification"}
@@ -38,6 +39,8 @@ def find(source: Source, wanted: str = "") -> Found:
     something. A record that fits two formats is refused, unless one alone holds what is wanted.
     """
     is_named_json = suffix_of(source.path) in (".json", ".jsonl") and not source.path.is_dir()
+    if suffix_of(source.path) == ".csv" and not (source.is_json or source.holds_structures):
+        return Found("conll", "tags") if is_tagged(source) else Found(None, "")
     if not is_named_json and "values" not in vars(source) and source.frame is None:
         claiming = next((name for name, form in formats().items() if form.claims(source)), None)
         if claiming is not None:

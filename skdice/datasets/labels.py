@@ -12,10 +12,8 @@ from skdice.datasets.record import formats
 from skdice.datasets.source import ANSWERS, Source
 
 
-def labelled(
-    source: Source, texts: Sequence[str], labels: Sequence[str]
-) -> tuple[list[str], list[tuple[Any, list[Any]]], tuple[str, ...]] | None:
-    """Names of columns, rows, and the columns of labels, of the file of an annotation tool.
+def labelled(source: Source, texts: Sequence[str], labels: Sequence[str]) -> tuple[Any, ...] | None:
+    """Names of columns, rows, the columns of labels, and all of each row, of a tool's file.
 
     None if no tool wrote the labels of the texts, or not those that are asked for.
     """
@@ -48,7 +46,8 @@ def labelled(
             (place, [*cells, record.metadata.get("answer")])
             for (place, cells), record in zip(rows, given, strict=True)
         ]
-    return columns, rows, names
+    all_of = ({"text": record.texts[0], **record.metadata} for record in records)
+    return columns, rows, names, None if source.with_entities else [*all_of]
 
 
 def are_answers(values: Sequence[Any]) -> bool:

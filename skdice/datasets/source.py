@@ -64,8 +64,12 @@ class Source:
     separator: str | None = None  # of the cells of a table
     quoting: bool | None = None
     header: bool | None = None
+    first: int = 0  # lines that stand before it in a stream
     skipped: Counter[str] = field(default_factory=Counter)
     told: list[str] = field(default_factory=list)  # what else a user should know
+    # What a reader finds beside X and y.
+    columns: dict[str, Any] | None = None
+    meta: list[dict[str, Any]] | None = None
 
     def name_columns(self, columns: Iterable[Any]) -> None:
         """Take the first line for a header if one of the columns is asked for by name."""
@@ -134,8 +138,8 @@ class Source:
     @cached_property
     def table(self) -> tuple[list[str] | None, list[tuple[Any, list[Any]]]]:
         """The names of the columns of separated values, if they are named, and the rows."""
-        separator = self.separator or separator_of(self.path, self.head)
-        rows = rows_of(self.path, self.iter_lines(), separator, self.quoting)
+        self.separator = self.separator or separator_of(self.path, self.head)
+        rows = rows_of(self.path, self.iter_lines(), self.separator, self.quoting)
         header = self.header
         if header is None:
             # The first of plain lines is a text.
@@ -212,6 +216,15 @@ class Source:
                 wanted = "a string" if kind is str else "an object"
                 raise self.fault(place, f"{name!r} holds {shown(each)}, which is not {wanted}")
         return value
+
+
+def as_source(path: Any, encoding: str, **how: Any) -> Source:
+    """A file, or one that was looked at before, to be read as the given options say."""
+    source = path if isinstance(path, Source) else Source(Path(path), encoding)
+    for name, value in how.items():
+        if value is not None:
+            setattr(source, name, value)
+    return source
 
 
 def names_columns(rows: list[list[str]]) -> bool:

@@ -8,10 +8,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import as_row_list, check_lengths, checked, shown
+from skdice._checks import check_lengths, checked, shown
+from skdice._types import Rows
 from skdice.datasets.files import fault, write_text
-from skdice.datasets.source import Source
+from skdice.datasets.source import as_source
 from skdice.inputs.answers import as_answers
+from skdice.inputs.rows import as_row_list
 
 
 @checked
@@ -65,19 +67,9 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    X, y, _ = squad(Source(Path(path), encoding), on_misaligned, articles, with_answers)
-    return X, y
-
-
-def squad(
-    source: Source,
-    on_misaligned: str = "raise",
-    articles: Sequence[str] | None = None,
-    with_answers: bool = True,
-) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]], list[str]]:
-    """Questions with contexts, answers and ids; see `read_squad`."""
+    source = as_source(path, encoding)
     path = source.path
-    every = _articles(path, [value for _, value in source.values])
+    every = _articles(path, [value for _, value in source.values], source.first)
     titles = [article.get("title") for article in every]
     if articles is not None:
         wanted = as_row_list("articles", articles)
@@ -93,7 +85,8 @@ def squad(
         for paragraph in article["paragraphs"]:
             for question in _field(path, paragraph, "qas", list):
                 # A question without an id has its number.
-                name = str(question.get("id", len(rows)) if isinstance(question, dict) else "")
+                number = source.first + len(rows)
+                name = str(question.get("id", number) if isinstance(question, dict) else "")
                 _field(path, question, "question", str)
                 _field(path, paragraph, "context", str)
                 if name in rows:
@@ -109,10 +102,11 @@ def squad(
     y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
     kept = [i for i, answers in enumerate(y) if answers is not None]
     X, y = [X[i] for i in kept], [y[i] for i in kept]
-    return X, y, [ids[i] for i in kept]
+    source.meta = [{"id": ids[i]} for i in kept]
+    return X, y
 
 
-def _articles(path: Path, values: list[Any]) -> list[Any]:
+def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
@@ -126,7 +120,7 @@ def _articles(path: Path, values: list[Any]) -> list[Any]:
     elif all(isinstance(r, dict) and {"question", "context"} <= set(r) for r in records):
         records = [
             {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
-            for i, r in enumerate(records)
+            for i, r in enumerate(records, first)
         ]
     for article in records:
         if isinstance(article, dict) and {"context", "qas"} <= set(article):
@@ -152,7 +146,7 @@ def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
 
 
 @checked
-def write_squad_predictions(path: str | Path, ids: Any, predictions: Any) -> Path:
+def write_squad_predictions(path: str | Path, ids: Rows, predictions: Rows) -> Path:
     """Write predictions as the official evaluation script takes them: id to text.
 
     Parameters
@@ -244,13 +238,7 @@ def read_mrc_ner(
     ...     read_mrc_ner(path)
     ([['Ann', 'sings']], [[('PER', 0, 1)]], {'PER': 'find every person'})
     """
-    return mrc_ner(Source(Path(path), encoding))
-
-
-def mrc_ner(
-    source: Source,
-) -> tuple[list[list[str]], list[list[tuple[str, int, int]]], dict[str, str]]:
-    """Sentences, spans and queries; see `read_mrc_ner`."""
+    source = as_source(path, encoding)
     path = source.path
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}

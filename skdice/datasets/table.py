@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.files import fault
+from skdice.datasets.files import fault, suffix_of
 from skdice.datasets.labels import are_answers
 from skdice.datasets.multilabel import check_separator, lists_of_names, split_cells
 from skdice.datasets.source import ID_NAMES, LABEL_NAMES, PAIR_NAMES, TEXT_NAMES, Source, parsed
@@ -29,6 +29,7 @@ class Table:
     names: list[str] | None
     rows: list[tuple[Any, list[Any]]]  # the place and its cells
     of_tool: tuple[str, ...] = ()  # columns in which an annotation tool wrote labels
+    given: list[dict[str, Any]] | None = None  # the rows as JSON has them
 
     @property
     def width(self) -> int:
@@ -50,6 +51,19 @@ class Table:
     def values(self, i: int) -> list[Any]:
         """The cells of a column."""
         return [cells[i] for _, cells in self.rows]
+
+    def records(self) -> list[dict[str, Any]]:
+        """What each row holds by the names of its columns; nothing of lines of one text."""
+        if self.given is not None:
+            return self.given
+        names: Any = self.names
+        if names is None and suffix_of(self.path) in (".csv", ".tsv") and self.width > 1:
+            names = [*map(str, range(self.width))]
+        if names is None:
+            return [{} for _ in self.rows]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{str(self.path)!r} has two columns {twice[0]!r}: rename one")
+        return [dict(zip(names, cells, strict=True)) for _, cells in self.rows]
 
     def named(self, i: int) -> Any:
         """The name of a column, or its index in a file without a header."""
@@ -128,11 +142,11 @@ class Table:
             return named
         fit = len(left) == 1 or (n_texts == 2 and len(left) == 2)
         if not fit:
-            wanted = "2" if n_texts == 2 else "1"
+            found = f"{len(left)} columns that may be text {self.shown(left)}"
+            problem = f"{found}, not {n_texts or 1}" if left else "no column that may be text"
             more = ", and which the label with label_column" if n_texts is None else ""
             raise ValueError(
-                f"{str(self.path)!r} has {len(left)} columns that may be text "
-                f"{self.shown(left)}, not {wanted}: say which hold the text with text_columns{more}"
+                f"{str(self.path)!r} has {problem}: say which hold the text with text_columns{more}"
             )
         return left
 

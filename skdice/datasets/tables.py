@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from skdice._checks import as_row_list, checked, shown
+from skdice._checks import checked, shown
 from skdice._types import Labels, Texts
-from skdice.datasets.cells import separator_of
 from skdice.datasets.files import fault, first_line, suffix_of
 from skdice.datasets.labels import labelled, obey
 from skdice.datasets.multilabel import (
@@ -19,9 +18,11 @@ from skdice.datasets.multilabel import (
 from skdice.datasets.source import (
     TEXT_NAMES,
     Source,
+    as_source,
     warn_of_skipped,
 )
 from skdice.datasets.table import Table
+from skdice.inputs.rows import as_row_list
 
 
 @checked
@@ -111,37 +112,14 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
-    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    X, y, _ = labelled_texts(
-        source,
-        text_columns=text_columns,
-        label_column=label_column,
-        label_columns=label_columns,
-        label_separator=label_separator,
-    )
-    return X, y
-
-
-def labelled_texts(
-    source: Source,
-    *,
-    text_columns: Any = None,
-    label_column: Any = None,
-    label_columns: Any = None,
-    label_separator: str | None = None,
-) -> tuple[list[Any], Any, dict[str, Any]]:
-    """Texts, labels and columns of a file; see `read_table`."""
-    path = source.path
+    source = as_source(path, encoding, separator=separator, header=header, quoting=quoting)
     labels_in = label_columns_of(label_column, label_columns)
     texts_in = _wanted(text_columns)
-    source.name_columns([*texts_in, *(column for _, column in labels_in)])
-    table = _of_tool(source, texts_in, labels_in) or _load(source)
-    texts = [table.index(column, "text_columns") for column in texts_in]
-    labels = [table.index(column, name) for name, column in labels_in]
+    table, texts, labels = _columns(source, texts_in, labels_in)
     _refuse_foreign(table)
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
-        raise fault(path, table.rows[0][0], f"{problem}: check the parameter separator")
+        raise source.fault(table.rows[0][0], f"{problem}: check the parameter separator")
     if not labels:
         labels = [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
     if not texts:
@@ -155,13 +133,14 @@ def labelled_texts(
         y = table.labels(labels[0], label_separator)
     else:
         names = {i: str(table.named(i)) for i in labels}
-        y = names_of_columns(path, table.rows, names)
+        y = names_of_columns(source.path, table.rows, names)
     if answers is not None:
         y = obey(source, y, table.values(answers))
     warn_of_skipped(source, len(X))
     of_labels = [table.named(i) for i in labels]
     of_label = of_labels[0] if label_columns is None else of_labels
-    return X, y, {"text": [table.named(i) for i in texts], "label": of_label}
+    source.columns = {"text": [table.named(i) for i in texts], "label": of_label}
+    return X, y
 
 
 @checked
@@ -220,17 +199,9 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
-    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    return to_predict(source, n_texts, text_columns, label_column, label_columns).X
-
-
-class Unlabelled(NamedTuple):
-    """Rows to predict: their inputs, and what else is known of each."""
-
-    X: list[Any]
-    meta: list[Any]  # ids, metadata, or the cells of a table
-    names: list[str] | None = None  # of the columns of a table
-    separator: str | None = None  # None of JSON
+    source = as_source(path, encoding, separator=separator, header=header, quoting=quoting)
+    table, at = to_predict(source, n_texts, text_columns, label_column, label_columns)
+    return table.texts(at)
 
 
 def to_predict(
@@ -239,8 +210,8 @@ def to_predict(
     text_columns: Any = None,
     label_column: Any = None,
     label_columns: Any = None,
-) -> Unlabelled:
-    """The table that `read_texts` reads the texts of."""
+) -> tuple[Table, list[int]]:
+    """The table that `read_texts` reads, and the columns of its texts."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
     labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
@@ -249,19 +220,20 @@ def to_predict(
         asked = texts_in or labels_in or source.header
         source.separator = None if asked and "," in first_line(source.head) else "\t"
     source.with_entities = False
-    source.name_columns([*texts_in, *(column for _, column in labels_in)])
-    table = _of_tool(source, texts_in, labels_in) or _load(source)
-    texts = [table.index(column, "text_columns") for column in texts_in]
-    labels = [table.index(column, name) for name, column in labels_in]
+    table, texts, labels = _columns(source, texts_in, labels_in)
     if not texts:
         texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
-    cells = [cells for _, cells in table.rows]
-    named = source.separator or separator_of(source.path, source.head)
-    separator = None if source.is_json else named
-    names = table.names
-    if names is None and suffix_of(source.path) in (".csv", ".tsv") and len(cells[0]) > 1:
-        names = [*map(str, range(len(cells[0])))]
-    return Unlabelled(table.texts(texts), cells, names, separator)
+    return table, texts
+
+
+def _columns(
+    source: Source, texts: list[Any], labels: list[tuple[str, Any]]
+) -> tuple[Table, list[int], list[int]]:
+    """The table of a file, and the columns of texts and labels that were asked for."""
+    source.name_columns([*texts, *(column for _, column in labels)])
+    table = _of_tool(source, texts, labels) or _load(source)
+    at = [table.index(column, "text_columns") for column in texts]
+    return table, at, [table.index(column, name) for name, column in labels]
 
 
 def _wanted(text_columns: Any) -> list[Any]:
@@ -295,7 +267,7 @@ def _load(source: Source) -> Table:
         problem = "one object of columns, as pandas writes it: write rows by "
         raise fault(path, source.values[0][0], problem + "to_json(orient='records', lines=True)")
     rows = [(place, [record.get(name) for name in names]) for place, record in source.values]
-    return Table(path, names, rows)
+    return Table(path, names, rows, given=[record for _, record in source.values])
 
 
 _SLASHES = re.compile(r"\S+/(O|[BI]-\S+)( \S+/(O|[BI]-\S+))*")
@@ -332,4 +304,4 @@ def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) ->
     ):  # fmt: skip
         return None  # plain records, to be given back as they are
     found = labelled(source, texts, [name for _, name in labels])
-    return found and Table(source.path, *found)
+    return None if found is None else Table(source.path, *found)

@@ -22,7 +22,7 @@ from skdice.engine.recipe import SCHEDULES
 
 
 class ProgressBar(Callback):
-    """Shows what a fit does and how long it will take, if the net's `verbose` is above 0.
+    """Shows what a fit does and how long it will take.
 
     It says how long after the first updates. Then, in a terminal or notebook, there is a bar;
     elsewhere, as in a log file, a line a minute.
@@ -36,7 +36,7 @@ class ProgressBar(Callback):
 
     def on_batch_begin(self, net: Any, **kwargs: Any) -> None:
         """Start with the first update, when the number of updates is known."""
-        if self.progress_ is not None or not net.verbose:
+        if self.progress_ is not None:
             return
         done = net.fit_.progress.total  # not 0 where a fit goes on from a checkpoint
         goes_on = f", going on after update {done:,}" if done and net.n_steps_ else ""
@@ -108,9 +108,7 @@ class EpochLog(PrintLog):  # which skorch calls after the callbacks that record
         self.has_header_ = False
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        """Print a line, if the net's `verbose` is above 0."""
-        if not net.verbose:
-            return
+        """Print a line."""
         row = net.history[-1]
         known = {*self.FIRST, *self.LAST, *self.HIDDEN}
         others = [key for key in sorted(row) if key not in known and not key.endswith("_best")]

@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from skorch.callbacks import EarlyStopping
+from skorch.history import History
 
 from skdice.engine import devices, ranks
 from skdice.engine.ahead import ahead
-from skdice.engine.attention import settle_attention
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import FitRandomState
 from skdice.engine.graphs import graphs_of_updates, rates_on_device
-from skdice.engine.layouts.layout import Batch, weightless
-from skdice.engine.progress import (
-    Progress,
-    check_skipped,
-    count_skipped,
-    put_back,
-    restore,
-    state_of,
-    trained_state,
-)
+from skdice.engine.layouts.layout import Batch, targets_of, weightless
+from skdice.engine.module import put_back, set_buffer, trained_state
+from skdice.engine.parts import settle_attention
 from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings, train_whole_table
+
+# Of what `Fit.state` gives. A fit begins anew where there are checkpoints of another format only.
+FORMAT = 2
+# Skipped updates in a row that end a fit.
+MOST_SKIPPED = 10
+
+
+@dataclass
+class Progress:
+    """The progress of a fit."""
+
+    epoch: int = 0  # epochs done
+    update: int = 0  # updates done in this epoch
+    total: int = 0  # updates done in the fit
+    losses: list[torch.Tensor] = field(default_factory=list)  # of this epoch's updates
+    lr: float | None = None  # at the epoch's first update
+    bad: Any = 0  # skipped updates in a row; a tensor on a GPU
+    bf16: bool = False  # whether precision="auto" trains in bfloat16
+    best_score: float | None = None  # the best epoch's score on the validation set
+    best: dict[str, torch.Tensor] | None = None  # its weights
+    stale: int = 0  # epochs since
+
+    def note(self, score: float) -> bool:
+        """Count in the score of one more epoch; whether it is the best."""
+        better = self.best_score is None or score > self.best_score
+        self.stale = 0 if better else self.stale + 1
+        self.best_score = score if better else self.best_score
+        return better
 
 
 @dataclass(eq=False)
@@ -79,7 +101,7 @@ class Fit:
             net.module_, self.dataset.targets, last, net.gains_by_bf16()
         )
         if state is not None and state["finished"]:
-            restore(self, state)
+            self.restore(state)
             net.set_training(False)
             if net.verbose:
                 print("this fit was finished before: the result is in checkpoint_dir", flush=True)
@@ -93,7 +115,7 @@ class Fit:
             else:
                 net.start_schedule(0, "constant", 0.0)
             if state is not None:
-                restore(self, state)
+                self.restore(state)
             n_epochs = net.max_epochs if self.epochs is None else self.epochs
             with nullcontext() if self.graphs is None else rates_on_device(net.optimizer_):
                 while self.progress.epoch < n_epochs and self.epoch():
@@ -112,7 +134,7 @@ class Fit:
             net.set_training(False)
         if self.checkpoints is not None:
             # Its number puts it behind the one that the last update may have written.
-            self.checkpoints.write(self.progress.total + 1, state_of(self, finished=True))
+            self.checkpoints.write(self.progress.total + 1, self.state(finished=True))
 
     def epoch(self) -> bool:
         """Make the updates of one epoch, and score it; whether another may follow."""
@@ -129,7 +151,7 @@ class Fit:
             self.update(batch)
         # One transfer an epoch instead of one a step keeps a GPU from waiting.
         losses = torch.stack(progress.losses).cpu()
-        check_skipped(self)  # an epoch on a GPU may be shorter than what lies between two checks
+        self.check_skipped()  # an epoch on a GPU may be shorter than what lies between two checks
         made = losses[losses.isfinite()]
         net.history.record("train_loss", made.mean().item())
         net.history.record("skipped_updates", len(losses) - len(made))
@@ -170,9 +192,9 @@ class Fit:
         progress.update, progress.total = progress.update + 1, progress.total + 1
         if heard:
             net.notify("on_batch_end", batch=batch, training=True, **step)
-        count_skipped(self)
+        self.count_skipped()
         if self.checkpoints is not None and self.checkpoints.due(progress.total):
-            self.checkpoints.write(progress.total, state_of(self))
+            self.checkpoints.write(progress.total, self.state())
 
     # ---- batches
 
@@ -206,3 +228,109 @@ class Fit:
     def rows_of_one(self) -> int:
         """The number of rows of an update, over all processes."""
         return self.net.batch_size * self.net.gradient_accumulation * self.n_processes
+
+    # ---- updates that are skipped
+
+    def count_skipped(self) -> None:
+        """Count the last update, if it was skipped; stop after too many in a row."""
+        progress = self.progress
+        loss = progress.losses[-1]
+        if loss.device.type == "cpu":
+            progress.bad = 0 if math.isfinite(loss.item()) else progress.bad + 1
+        else:
+            progress.bad = torch.where(loss.isfinite(), 0, progress.bad + 1)
+            # Checked rarely: reading the value waits until the GPU has finished all queued work.
+            if progress.update % 50:
+                return
+        self.check_skipped()
+
+    def check_skipped(self) -> None:
+        """Raise after `MOST_SKIPPED` skipped updates in a row; name the rows of the last batch."""
+        progress, net, dataset = self.progress, self.net, self.dataset
+        if progress.bad < MOST_SKIPPED:
+            return
+        chosen = self.rows_of_updates(len(net.history))[progress.update - 1]
+        if hasattr(dataset, "rows_of"):
+            chosen = dataset.rows_of(chosen)
+        raise ValueError(
+            f"{int(progress.bad)} updates in a row were skipped, as the loss or gradients were "
+            f"not finite: look at the training rows {chosen.tolist()} of the last batch, counted "
+            f"without held-out rows, and try a lower lr than {net.lr} or precision='fp32', not "
+            f"{net.precision!r}"
+        )
+
+    # ---- checkpoints
+
+    def state(self, *, finished: bool = False) -> dict[str, Any]:
+        """All that the fit needs to go on; of a finished fit, its results."""
+        net = self.net
+        state = {
+            "finished": finished,
+            "module": trained_state(net.module_),
+            "criterion": dict(net.criterion_.named_buffers()),
+            "history": [
+                {key: value for key, value in epoch.items() if key != "batches"}
+                for epoch in net.history.to_list()
+            ],
+        }
+        if finished:
+            return state
+        return state | {
+            "optimizer": net.optimizer_.state_dict(),
+            "schedule": {k: v for k, v in net.schedule_.state_dict().items() if k != "lr_lambdas"},
+            "scaler": net.scaler_.state_dict(),
+            "random": self.draws.states(),
+            "progress": vars(self.progress),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back, or on, to the point at which `state` was taken."""
+        net = self.net
+        put_back(net.module_, state["module"])
+        for name, value in state["criterion"].items():
+            set_buffer(net.criterion_, name, value.to(net.device))
+        # The epoch that was interrupted is opened again.
+        epochs = state["history"] if state["finished"] else state["history"][:-1]
+        net.history = History({"batches": [], **epoch} for epoch in epochs)
+        if state["finished"]:
+            return
+        net.optimizer_.load_state_dict(state["optimizer"])
+        net.schedule_.load_state_dict(
+            state["schedule"] | {"lr_lambdas": [None] * len(net.optimizer_.param_groups)}
+        )
+        net.scaler_.load_state_dict(state["scaler"])
+        self.draws.set_states(state["random"])
+        self.progress = Progress(**state["progress"])
+        self.progress.losses = [loss.to(net.device) for loss in self.progress.losses]
+        self.progress.bad = torch.as_tensor(self.progress.bad, device=net.device)
+
+
+def accumulate(
+    net: Any, batch: Sequence[Batch], draws: FitRandomState
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
+
+    They equal those of one big batch. A set-level loss is no sum over micro-batches, so its
+    gradient with respect to all logits is taken first, and each micro-batch is then run again, with
+    the same dropout, to carry its share of that gradient down.
+
+    Returns
+    -------
+    logits, loss : Tensor
+    """
+    states, parts = [], []
+    for inputs, _, _ in batch:
+        states.append(draws.states())
+        with torch.no_grad():
+            parts.append(net.logits_of(inputs))
+    outputs = torch.cat(parts).requires_grad_()
+    logits = net.of_texts(outputs, batch)
+    loss = net.loss_of(logits, *targets_of(batch))
+    (gradient,) = torch.autograd.grad(net.scaler_.scale(loss), outputs)
+    after = draws.states()
+    shares = gradient.split([len(part) for part in parts])
+    for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):
+        draws.set_states(state)
+        net.logits_of(inputs).backward(share)
+    draws.set_states(after)
+    return logits.detach(), loss

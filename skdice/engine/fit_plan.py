@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
 from torch import nn
 
 from skdice import backbones
@@ -20,13 +19,17 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
 from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
-from skdice.inputs.labels import Labels
-from skdice.inputs.texts import row_keys, take
+from skdice.inputs.labels import Labels, places_of
+from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss, resolve_loss
 from skdice.resampling.drawing import check_sampler, draw_rows
+from skdice.resampling.stratification import held_out_rows
 from skdice.text.long_texts import Cuts
 
 MANY = 1000  # texts; fewer are tokenised at once
+# Texts of the rarer class: with fewer, one half is a lottery, and so is a tuned threshold. The
+# second is by `examples/paper/decision_rules.py`, where nothing can be gained.
+FEW_RARE, FEW_TO_TUNE = 30, 8
 # A new model; a trained one with a new optimiser (`warm_start`); a trained one as it stands
 # (`partial_fit`).
 Mode = Literal["fresh", "warm", "partial"]
@@ -51,6 +54,14 @@ class Examples:
         return Examples(take(self.inputs, rows), targets, weights)
 
 
+@dataclass(frozen=True)
+class Growth:
+    """New outputs of a head, whose classes stay sorted."""
+
+    odds: list[float]  # training examples of each new class, for one of all the others
+    order: np.ndarray  # of each output the place among the old ones and, behind them, the new ones
+
+
 @dataclass(frozen=True, kw_only=True)
 class FitPlan:
     """A fit that is ready to run; nothing has been trained yet."""
@@ -65,8 +76,7 @@ class FitPlan:
     rows: Sequence[np.ndarray] | None = None
     # Answers or entities, where the loss has no counts of classes.
     n_positives: int | None = None
-    # Training examples of each class that the head does not have yet, for one of all the others.
-    new_odds: Sequence[float] = ()
+    growth: Growth | None = None  # of the head, where there are new classes
     # The validation set (Examples), scored after each epoch.
     validation: Any = None
     # The texts that the encoder cannot read whole.
@@ -80,16 +90,6 @@ class FitPlan:
         return np.arange(len(self.dataset)) if self.rows is None else self.rows[0]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Rows:
-    """The rows of a fit before they are encoded."""
-
-    data: Examples
-    held: Examples | None
-    seed: int
-    draws: list[np.ndarray] | None
-
-
 def plan_fit(
     model: Any,
     X: Any,
@@ -101,6 +101,7 @@ def plan_fit(
     mode: Mode = "fresh",
     classes: Any = None,
     epochs: int | None = None,
+    weights: bool = True,
 ) -> FitPlan:
     """Plan a fit of an estimator, on a copy of it, so that a refused fit changes nothing.
 
@@ -114,52 +115,15 @@ def plan_fit(
         The labels that `partial_fit` names.
     epochs : int or None
         Of `partial_fit`, which trains at a constant rate on all rows, without a sampler.
+    weights : bool, default=True
+        False plans without those of the backbone, to learn how long a fit would be.
 
     Returns
     -------
     FitPlan
         Nothing is trained yet.
     """
-    model, task = draft_of(model), model.task
-    rows = _read(model, X, y, sample_weight, X_val, y_val, mode, classes, epochs)
-    data, held = rows.data, rows.held
-    if mode == "fresh":
-        task.build(model, rows.seed, data.inputs)
-        for name in ("net_", "history_", "n_iter_"):
-            model.__dict__.pop(name, None)
-    cuts = Cuts()
-    dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
-    if held is not None:
-        task.count_cuts(model, held.inputs, cuts)
-    drawn = None if rows.draws is None else [dataset.places_of(draw) for draw in rows.draws]
-    return FitPlan(
-        dataset=dataset,
-        criterion=task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode),
-        seed=rows.seed,
-        mode=mode,
-        epochs=epochs,
-        rows=drawn,
-        n_positives=task.n_positives(data),
-        new_odds=_odds_of_new(model) if mode != "fresh" else (),
-        validation=held,
-        cuts=cuts,
-        fitted=model.__dict__,
-    )
-
-
-def _read(
-    model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    X_val: Any = None,
-    y_val: Any = None,
-    mode: Mode = "fresh",
-    classes: Any = None,
-    epochs: int | None = None,
-) -> _Rows:
-    """Check the data, learn the labels, and choose the rows to train on."""
-    task = model.task
+    before, model, task = model, draft_of(model), model.task
     check_validation(X_val, y_val)
     # All else is said by the net.
     if hasattr(model, "backbone") and model.verbose and len(X) >= MANY and ranks.rank() == 0:
@@ -188,7 +152,34 @@ def _read(
     task.prepare_training(model, data, held, mode)
     for name in ("span_scales_", "tuned_for_"):  # they are of other weights
         model.__dict__.pop(name, None)
-    return _Rows(data=data, held=held, seed=seed, draws=draws)
+    if not weights:
+        model = without_weights(model)
+    elif mode == "fresh":
+        task.build(model, seed, data.inputs)
+        for name in ("net_", "history_", "n_iter_"):
+            model.__dict__.pop(name, None)
+    order = _order_of_outputs(before, model) if mode != "fresh" and task.has_classes else None
+    cuts = Cuts()
+    dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
+    if held is not None:
+        task.count_cuts(model, held.inputs, cuts)
+    drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
+    criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
+    if mode == "partial":
+        criterion.copy_state_from(model.net_.criterion_, order)
+    return FitPlan(
+        dataset=dataset,
+        criterion=criterion,
+        seed=seed,
+        mode=mode,
+        epochs=epochs,
+        rows=drawn,
+        n_positives=task.n_positives(data),
+        growth=None if order is None else _growth(model, order),
+        validation=held,
+        cuts=cuts,
+        fitted=model.__dict__,
+    )
 
 
 def encode(
@@ -227,11 +218,8 @@ def length_of_fit(
     draft = clone(model).set_params(verbose=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit warns
-        rows = _read(draft, X, y, X_val=X_val, y_val=y_val)
-        draft, data = without_weights(draft), rows.data
-        dataset = encode(draft, data.inputs, data.targets, data.weights)
-    drawn = None if rows.draws is None else [dataset.places_of(rows.draws[0])]
-    plan = FitPlan(dataset=dataset, criterion=nn.Module(), seed=rows.seed, rows=drawn)
+        plan = plan_fit(draft, X, y, X_val=X_val, y_val=y_val, weights=False)
+    vars(draft).update(plan.fitted)
     n_rows = len(plan.of_an_epoch)
     return n_rows, epochs_for(draft, n_rows, plan)
 
@@ -307,7 +295,7 @@ def split_indices(
     size = min(max(1, round(n * fraction)), n - 1)
     if strata is not None:
         strata = np.asarray(strata)[firsts]
-        counts = np.unique(strata, return_counts=True)[1]
+        counts = np.unique(strata, return_counts=True)[1] if strata.ndim == 1 else np.array([n])
         if counts.min() < 2 or size < len(counts) or n - size < len(counts):
             warn(
                 "the validation split is not stratified, as some class has too few examples: "
@@ -315,7 +303,7 @@ def split_indices(
                 ValidationWarning,
             )
             strata = None
-    held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
+    held = firsts[held_out_rows(n, size, seed % 2**32, strata)]
     return np.flatnonzero(~np.isin(group, held)), held
 
 
@@ -344,10 +332,10 @@ def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[
     return [draw_rows(sampler, y, int(drawn)) for drawn in seeds]
 
 
-def warn_of_few_rows(plan: FitPlan) -> None:
-    """Warn of a fit on one or two rows, or on one positive example."""
-    loss = plan.criterion
-    what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(plan.of_an_epoch)))
+def tell_of_few_rows(model: Any, plan: FitPlan) -> None:
+    """Warn of a fit on one or two rows or on one positive; print what to do with few of a class."""
+    loss, chosen = plan.criterion, plan.of_an_epoch
+    what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(chosen)))
     n_positives: Any = plan.n_positives
     if isinstance(loss, Loss) and loss.background_ is not None:
         n_positives = loss.class_counts_.sum() - loss.class_counts_[loss.background_]
@@ -358,6 +346,17 @@ def warn_of_few_rows(plan: FitPlan) -> None:
             f"training has {what}: the model learns little more than that by heart. It takes "
             "some dozens to learn what they have in common",
             FewRowsWarning,
+        )
+    if not model.verbose or ranks.rank() != 0 or not model.task.has_two_classes(model):
+        return
+    texts, places = np.unique(plan.dataset.windows.rows[chosen], return_index=True)
+    n_rare = np.bincount(plan.dataset.targets[chosen[places]], minlength=2).min()
+    if n_rare < FEW_RARE:
+        bet = f"; below {FEW_TO_TUNE}, that is a bet as well" if n_rare < FEW_TO_TUNE else ""
+        print(
+            f"{n_rare} of {len(texts):,} texts are of the rarer class, so a threshold of 0.5 is a "
+            f"lottery: tune it by cross-validation, with BiasTunedClassifier(model, cv=5){bet}",
+            flush=True,
         )
 
 
@@ -381,14 +380,10 @@ def prepared_loss(
     The counts are kept on `model` as ``class_counts_`` and ``n_samples_seen_``.
     """
     if mode == "partial" and hasattr(model, "class_counts_"):
-        before = model.class_counts_
-        counts = counts + np.pad(before, (0, len(counts) - len(before)))
+        counts = counts + model.class_counts_
         n_samples = n_samples + model.n_samples_seen_
     model.class_counts_, model.n_samples_seen_ = counts, n_samples
-    loss = fresh_loss(model.loss).prepare(counts, n_samples=n_samples, **inputs)
-    if mode == "partial":
-        loss.copy_state_from(model.net_.criterion_)
-    return loss
+    return fresh_loss(model.loss).prepare(counts, n_samples=n_samples, **inputs)
 
 
 def check_reduction(loss: Loss, name: str = "loss") -> None:
@@ -407,13 +402,25 @@ def start_head(model: Any, plan: FitPlan) -> None:
         model.module_.start_from(loss.start_bias())
 
 
-def _odds_of_new(model: Any) -> list[float]:
-    """Training examples of each class that the head lacks, for one of all the others."""
-    if not hasattr(model, "class_counts_"):
-        return []
-    old, new = np.split(model.class_counts_, [model.module_.output_layer.out_features])
-    odds: list[float] = ((new + 1) / (old.sum() + len(old))).tolist()
-    return odds
+def _order_of_outputs(before: Any, model: Any) -> np.ndarray | None:
+    """Of each class the place among those before and, behind them, new ones; None without these.
+
+    The counts of classes on `model` get that order.
+    """
+    old, names = before.outputs_.tolist(), model.outputs_
+    new = [name for name in names.tolist() if name not in old]
+    if not new:
+        return None
+    order = places_of(names, np.array([*old, *new]))
+    if hasattr(model, "class_counts_"):
+        model.class_counts_ = np.append(model.class_counts_, np.zeros(len(new)))[order]
+    return order
+
+
+def _growth(model: Any, order: np.ndarray) -> Growth:
+    n_old = model.module_.output_layer.out_features
+    old, new = np.split(model.class_counts_[np.argsort(order)], [n_old])
+    return Growth(((new + 1) / (old.sum() + len(old))).tolist(), order)
 
 
 # ---- labels

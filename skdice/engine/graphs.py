@@ -20,7 +20,7 @@ from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
 from skdice.engine.devices import to_device
 from skdice.engine.layouts.layout import Batch
-from skdice.engine.progress import set_buffer
+from skdice.engine.module import set_buffer
 
 SEVERAL = "an update has several micro-batches, or texts of several windows"
 EAGER_RUNS = 2  # of a shape before it is recorded

@@ -11,26 +11,12 @@ import torch
 from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
-from skdice.engine.dropout import FastDropout, use_fast_dropout
 from skdice.engine.layouts import prepare_encoder
 from skdice.engine.layouts.layout import Layout, nothing_further
 from skdice.engine.layouts.padded import PADDED
+from skdice.engine.parts import FastDropout, Float32Linear, use_fast_dropout
 
 MOST_BIAS = 13.8  # that of a class with one example in a million
-
-
-class Float32Linear(nn.Linear):
-    """A layer that computes in float32 also under autocast.
-
-    Logits in 16 bits have many ties, which spoil thresholds and rankings.
-    """
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """As in `torch.nn.Linear`."""
-        if not torch.is_autocast_enabled(input.device.type):
-            return super().forward(input)
-        with torch.autocast(input.device.type, enabled=False):
-            return super().forward(input.to(self.weight.dtype))
 
 
 class EncoderModule(nn.Module):
@@ -84,8 +70,8 @@ class EncoderModule(nn.Module):
         """Train on with another dropout."""
         self.dropout.p = p
 
-    def grow(self, odds: torch.Tensor) -> None:
-        """Add outputs for new classes; the logits of the others stay.
+    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
+        """Add outputs for new classes; the logits of the others stay, at their new places.
 
         A new output starts as in a new head, but for its bias: where the weights say nothing, the
         class is as likely as its share of the training data, so that it does not appear at once.
@@ -94,6 +80,8 @@ class EncoderModule(nn.Module):
         ----------
         odds : Tensor of shape (n_new,)
             Training examples of each new class for one of all the others.
+        order : Tensor of int, shape (n_outputs,)
+            Of each output the place among the old ones and, behind them, the new ones.
         """
         layer = self.output_layer
         new = nn.Linear(layer.in_features, len(odds))
@@ -102,12 +90,12 @@ class EncoderModule(nn.Module):
             if layer.bias is not None:
                 new.bias.copy_(layer.bias.logsumexp(0).cpu() + odds.log())
             for name, old in list(layer.named_parameters()):
-                rows = torch.cat([old, getattr(new, name).to(old)])
+                rows = torch.cat([old, getattr(new, name).to(old)])[order]
                 setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
         layer.out_features += len(odds)
 
     def torch_draws(self, own_attention: bool) -> bool:
-        """Tell if other dropout than that of `skdice.engine.dropout` runs in training on a CPU.
+        """Tell if other dropout than that of `skdice.engine.parts` runs in training on a CPU.
 
         It may, where attention is not our own. Layers that compute again in the backward pass
         restore the generators of torch by themselves, and none of ours.
@@ -226,9 +214,9 @@ class TaskModel(EncoderModule):
             if layer.bias is not None:
                 layer.bias.zero_()
 
-    def grow(self, odds: torch.Tensor) -> None:
+    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
         """Add outputs for new classes, to the configuration too."""
-        super().grow(odds)
+        super().grow(odds, order)
         self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
     def forward(
@@ -373,6 +361,26 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
         part.requires_grad_(False)
 
 
+def trained_state(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Weights that are trained, and buffers, each once; not copies."""
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    return {**{n: p.detach() for n, p in trained.items()}, **dict(module.named_buffers())}
+
+
+@torch.no_grad()
+def put_back(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
+    """Give a module the values of an earlier `trained_state`."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, value in state.items():
+        own[name].copy_(value)
+
+
+def set_buffer(module: nn.Module, name: str, value: torch.Tensor) -> None:
+    """Replace a buffer by its dotted name."""
+    owner, _, buffer = name.rpartition(".")
+    setattr(module.get_submodule(owner), buffer, value)
+
+
 def copy_with_same_weights(module: nn.Module) -> Any:
     """A copy that shares all tensors; its mode, hooks and attention are its own."""
     memo = {
@@ -382,17 +390,6 @@ def copy_with_same_weights(module: nn.Module) -> Any:
         if isinstance(value, torch.Tensor)
     }
     return copy.deepcopy(module, memo)
-
-
-def copy_out_of_file(module: nn.Module) -> None:
-    """Copy what will be trained out of the file that it was read from.
-
-    Transformers maps files into memory. The first change to each page there takes six times as
-    long as to copy it.
-    """
-    for parameter in module.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.clone()
 
 
 def parameter_groups(

@@ -18,8 +18,6 @@ from torch import nn
 
 from skdice._compat import expect_skipped_steps
 from skdice.engine import devices, ranks
-from skdice.engine.accumulation import accumulate
-from skdice.engine.attention import settle_attention
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.devices import (
     FitRandomState,
@@ -31,12 +29,17 @@ from skdice.engine.devices import (
     to_device,
 )
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit import Fit
+from skdice.engine.fit import Fit, accumulate
 from skdice.engine.graphs import SEVERAL, Graphs, flat, give_memory_back
 from skdice.engine.layouts import layout_to_predict, layout_to_train
 from skdice.engine.layouts.layout import Batch, Inputs, Layout, Padding
-from skdice.engine.module import copy_with_same_weights, parameter_groups
-from skdice.engine.progress import finite_if_all_are, put_back, set_buffer
+from skdice.engine.module import (
+    copy_with_same_weights,
+    parameter_groups,
+    put_back,
+    set_buffer,
+)
+from skdice.engine.parts import settle_attention
 from skdice.engine.recipe import schedule_factor
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
@@ -144,8 +147,8 @@ class FineTuningNet(NeuralNet):
 
     @property
     def _default_callbacks(self) -> list[tuple[str, Any]]:
-        names = "epoch_timer", "progress_bar", "print_log"
-        return list(zip(names, (EpochTimer(), ProgressBar(), EpochLog()), strict=True))
+        shown = [("progress_bar", ProgressBar()), ("print_log", EpochLog())]
+        return [("epoch_timer", EpochTimer()), *(shown if self.verbose else [])]
 
     def copy_sharing_weights(self) -> FineTuningNet:
         """A net with the same weights and optimiser; module, loss and history are its own."""
@@ -202,7 +205,7 @@ class FineTuningNet(NeuralNet):
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
-    def grow(self, odds: Sequence[float]) -> None:
+    def grow(self, odds: Sequence[float], order: np.ndarray) -> None:
         """Add outputs for new classes, as `EncoderModule.grow` does.
 
         The optimiser keeps what it has averaged, with zeros for what is new.
@@ -210,22 +213,20 @@ class FineTuningNet(NeuralNet):
         before, scaler = self.optimizer_, self.scaler_
         olds = self._parameters()
         with seeded(self.shuffle_seed, self.device):
-            self.module_.grow(torch.tensor(odds))
+            self.module_.grow(torch.tensor(odds), torch.from_numpy(order))
         self.initialize_optimizer()
         self.set_rate(self.lr)
         self.scaler_ = scaler
         for old, new in zip(olds, self._parameters(), strict=True):
             values = before.state.get(old, {})
-            tables = [v for v in values.values() if isinstance(v, torch.Tensor) and v.ndim]
-            if old.shape != new.shape and any(table.shape != old.shape for table in tables):
-                continue  # of an optimiser that keeps something else for the rows of a weight
-            n_new = len(new) - len(old)
-            self.optimizer_.state[new] = {
-                name: torch.cat([value, value.new_zeros(n_new, *value.shape[1:])])
-                if any(value is table for table in tables)
-                else value
-                for name, value in values.items()
-            }
+            if old.shape != new.shape:
+                tables = {k: v for k, v in values.items() if isinstance(v, torch.Tensor) and v.ndim}
+                if any(table.shape != old.shape for table in tables.values()):
+                    continue  # of an optimiser that keeps something else for the rows of a weight
+                zeros = new.new_zeros(len(new) - len(old), *new.shape[1:])
+                grown = {name: torch.cat([v, zeros.to(v)])[order] for name, v in tables.items()}
+                values = values | grown
+            self.optimizer_.state[new] = values
 
     def start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
         """Begin a schedule of so many updates; 0 where nobody knows how many will follow."""
@@ -468,3 +469,11 @@ class FineTuningNet(NeuralNet):
             reason = None if self.cuda_graphs else "cuda_graphs is False"
             self._predicting = settings, Graphs(forward, self.device, reason)
         return self._predicting[1]
+
+
+def finite_if_all_are(gradients: list[torch.Tensor]) -> torch.Tensor:
+    """A number that is finite if all gradients are."""
+    if len(gradients) > 8:
+        return nn.utils.get_total_norm(gradients)
+    # For a few gradients this takes a quarter of the time.
+    return torch.stack([gradient.sum() for gradient in gradients]).sum()

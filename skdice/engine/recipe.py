@@ -271,7 +271,6 @@ def rate_of(model: Any, *, constant: bool = False) -> float:
     """Return the learning rate of a fit; for a search also before one."""
     if (rate := given(model, "optimizer__lr", "lr")) != "auto":
         return float(rate)
-    check_optimizer(model)
     config, adapted = _trained(model)
     return choose_rate(
         getattr(config, "hidden_size", 768),

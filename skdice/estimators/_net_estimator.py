@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,21 +15,22 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
+from skorch import NeuralNet
 from skorch.history import History
 
 from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
-from skdice._fitting import check_params, draft_of
+from skdice._fitting import check_number, check_params, draft_of
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
 from skdice.engine.devices import check_device, seeded, tell_of_load
+from skdice.engine.fit import FORMAT
 from skdice.engine.fit_plan import Examples, FitPlan, Mode, check_reduction, plan_fit, start_head
+from skdice.engine.module import trained_state
 from skdice.engine.net import FineTuningNet
-from skdice.engine.progress import FORMAT, trained_state
-from skdice.engine.recipe import epochs_for, patience_of, rate_of
-from skdice.estimators.net_settings import OF_NET, check_net_params
+from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
 from skdice.exceptions import CollapseWarning
 from skdice.losses import Loss, resolve_loss
 
@@ -42,6 +44,21 @@ INFERENCE_PARAMS = (
     *("batch_size", "device", "precision", "max_length", "stride", "label_all_subwords"),
     *("constrained", "max_question_length", "max_answer_length", "long_texts", "window_pooling"),
 )
+
+# What the settings of a net may be, whether an estimator or its `net_params` holds them.
+OF_NET: dict[str, list[Any]] = {
+    "max_epochs": [Interval(Integral, 1, None, closed="left")],
+    "lr": [Interval(Real, 0, None, closed="neither")],
+    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "weight_decay": [Interval(Real, 0, None, closed="left")],
+    "schedule": [StrOptions(set(SCHEDULES))],
+    "warmup": [Interval(Real, 0, 1, closed="both")],
+}
+OF_TEXT_NET: dict[str, list[Any]] = {
+    "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
+    "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+    "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -116,15 +133,16 @@ class NetEstimator(BaseEstimator):
         """Refuse bad parameters before anything is loaded or trained."""
         self._check_inference_params()
         check_reduction(resolve_loss(self.loss))
-        check_callbacks(self.callbacks, self.net_params)
-        check_net_params(self.net_params or {})
-        parse_interval(self.checkpoint_every)
-        self._check_checkpoints()
+        if self.net_params:
+            check_net_params(self.net_params)
+        if self.callbacks or self.net_params:
+            check_callbacks(self.callbacks, self.net_params)
+        if self.checkpoint_dir is not None:
+            self._check_checkpoints()
         self.task.check_params(self, mode)
 
     def _check_checkpoints(self) -> None:
-        if self.checkpoint_dir is None:
-            return
+        parse_interval(self.checkpoint_every)
         if not isinstance(self.random_state, Integral):
             raise ValueError(
                 f"checkpoint_dir={str(self.checkpoint_dir)!r} needs a seed, and random_state is "
@@ -180,7 +198,8 @@ class NetEstimator(BaseEstimator):
         The estimator can be used after an interrupt, with the weights of that moment. After an
         error it is what it was before.
         """
-        check_callbacks(self.callbacks, self.net_params, plan.validation is not None)
+        if self.callbacks or self.net_params:
+            check_callbacks(self.callbacks, self.net_params, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         before, net, weights = self.__dict__, None, None
         draft = self._draft()
@@ -316,3 +335,37 @@ class NetEstimator(BaseEstimator):
     def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
         """Return how far outputs differ between examples; 0 where this is not checked."""
         return 0.0
+
+
+def check_net_params(net_params: dict[str, Any]) -> None:
+    """Refuse settings in `net_params` that a net could not use, such as "auto" for a number."""
+    settings = {*signature(FineTuningNet).parameters, *signature(NeuralNet).parameters} - {"kwargs"}
+    for name, value in net_params.items():
+        # Those of a part, as in `optimizer__betas`, are checked when the part is made.
+        if str(name).partition("__")[0] not in settings:
+            raise ValueError(
+                f"net_params={shown(net_params)}: a net has no setting {name!r}: use those of "
+                "skorch's NeuralNet, such as 'optimizer' or 'iterator_train__num_workers'"
+            )
+        kinds = (OF_NET | OF_TEXT_NET).get(name.removeprefix("optimizer__"), ())
+        check_number(f"net_params: {name}", value, kinds)
+    optimizer: Any = net_params.get("optimizer", torch.optim.AdamW)
+    step = getattr(getattr(optimizer, "func", optimizer), "step", None)
+    closure = signature(step).parameters.get("closure") if callable(step) else None
+    if closure is not None and closure.default is Parameter.empty:
+        raise ValueError(
+            f"net_params: optimizer={shown(optimizer)} computes the loss anew within a step, and a "
+            "net here makes its steps from gradients: give another, such as torch.optim.AdamW"
+        )
+    groups = net_params.get("optimizer__param_groups") or ()
+    for group in groups if isinstance(groups, (tuple, list)) else [groups]:
+        if not (
+            isinstance(group, (tuple, list)) and len(group) == 2 and isinstance(group[1], dict)
+        ):
+            raise ValueError(
+                f"net_params: optimizer__param_groups holds {shown(group)}: give pairs of a "
+                'pattern and a dict, such as ("head*", {"lr": 1e-3})'
+            )
+        for name in {"lr", "weight_decay"} & group[1].keys():
+            what = f"net_params: optimizer__param_groups, {group[0]!r}, {name}"
+            check_number(what, group[1][name], [Interval(Real, 0, None, closed="left"), None])

@@ -25,18 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.fit_plan import draw_epochs, draw_seed
 from skdice.estimators.scores import ClassScores, Scored
-from skdice.inputs.texts import (
-    as_labels,
-    as_sentences,
-    as_tags,
-    as_texts,
-    check_weights,
-    check_width,
-    object_array,
-    take,
-)
+from skdice.inputs.labels import as_labels
+from skdice.inputs.rows import check_weights, object_array, take
+from skdice.inputs.sentences import as_sentences, as_tags
+from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.positive import positive_class
 from skdice.tags.schemes import SCHEMES, check_tags, infer_scheme
@@ -127,7 +122,7 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     random_state: int | np.random.RandomState | None = None
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Data, sample_weight: ArrayLike | None = None) -> Self:
         """Count n-grams, choose `C`, and fit.
 
         Parameters
@@ -204,18 +199,18 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         return self
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Labels of shape (n,)."""
         chosen = self._of_rows(X, "predict")  # refuses to predict before `fit`
         return self.classes_[chosen]
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of shape (n, n_classes), in the order of `classes_`."""
         return self._of_rows(X, "predict_proba")
 
     @of_one_fit
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Rows) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return self._of_rows(X, "decision_function")
 
@@ -323,7 +318,7 @@ default="auto"
     random_state: int | np.random.RandomState | None = None
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Data) -> Self:
         """Fit on tagged sentences.
 
         Parameters
@@ -376,7 +371,7 @@ default="auto"
         return self
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """The most probable tags of each sentence, as a 1-D object array of lists."""
         check_is_fitted(self)
         tagger = self._tagger()
@@ -388,7 +383,7 @@ default="auto"
         )
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of each tag, an array (n_tokens, n_classes) for each sentence."""
         check_is_fitted(self)
         tagger, names, tables = self._tagger(), self.classes_.tolist(), []
@@ -400,7 +395,7 @@ default="auto"
         return object_array(tables)
 
     @of_one_fit
-    def predict_spans(self, X: Any) -> np.ndarray:
+    def predict_spans(self, X: Rows) -> np.ndarray:
         """The spans of the predicted tags, with their probabilities.
 
         Parameters

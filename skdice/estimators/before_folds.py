@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from skdice._checks import is_missing
 from skdice.inputs.labels import read_labels
-from skdice.inputs.texts import as_rows, as_texts
+from skdice.inputs.rows import as_row_list, is_missing
+from skdice.inputs.texts import as_texts
 from skdice.metrics import positive_class
 
 
@@ -35,9 +35,9 @@ def check_rows(estimator: Any, X: Any, y: Any = None) -> None:
     if task is not None and y is not None:
         task.read(estimator, X, y)
     elif task is not None:
-        as_rows(X, "X")  # one at least
+        as_row_list("X", X, may_be_empty=False)  # one at least
         task.inputs(X)
-    elif any(map(is_missing, as_rows(X, "X"))):
+    elif any(map(is_missing, as_row_list("X", X, may_be_empty=False))):
         as_texts(X)
 
 
@@ -45,7 +45,7 @@ def with_pos_label(estimator: Any, y: Any) -> Any:
     """The estimator with its positive class fixed before a sampler balances the classes."""
     if "pos_label" not in estimator.get_params(deep=False):
         return estimator
-    labels = read_labels(y)
+    labels = read_labels(y, missing=True)
     if labels.multilabel or len(labels.classes) != 2:
         return estimator
     classes, counts = np.unique(labels.values, return_counts=True)

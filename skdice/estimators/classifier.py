@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from torch import nn
 
 from skdice._fitting import of_one_fit
+from skdice._types import ArrayLike, Data
 from skdice.engine.layouts.layout import Batch, Padding
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
@@ -148,7 +149,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Data, y: Data, sample_weight: ArrayLike | None = None) -> Self:
         """Train on rows of numbers.
 
         Parameters
@@ -164,17 +165,17 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         return self._fit(X, y, sample_weight)
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
         return decided(self, self._logits(X))
 
     @of_one_fit
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Data) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return decision_scores(self, self._logits(X))
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Data) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
         return expit(logits) if self.multilabel_ else softmax(logits, axis=1)

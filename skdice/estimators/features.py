@@ -22,6 +22,7 @@ from skdice import backbones
 from skdice._checks import check_arguments, kinds_of
 from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice._fitting import all_or_nothing, check_params
+from skdice._types import Data, Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
@@ -119,7 +120,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Rows, y: Data | None = None) -> Self:
         """Load the backbone; nothing is learnt from the texts.
 
         Parameters
@@ -149,7 +150,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.n_features_in_ = check_width(texts, None, self)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Rows) -> np.ndarray:
         """Vectors of shape (n, n_features), float32.
 
         Parameters

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skdice._compat import check_method_params
 from skdice.estimators.scores import outputs_of
-from skdice.inputs.texts import object_array, take
+from skdice.inputs.rows import object_array, take
 
 
 def fitted_on(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str, Any]) -> Any:

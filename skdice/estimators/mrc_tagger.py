@@ -11,9 +11,10 @@ from scipy.special import expit
 
 from skdice._compat import Interval
 from skdice._fitting import of_one_fit
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.losses import Loss
 from skdice.metrics import span_f1_score
 from skdice.tasks.mrc_ner import MRC
@@ -134,7 +135,13 @@ class DiceMRCTagger(TransformerEstimator):
     _saved: ClassVar[tuple[str, ...]] = ("queries_", "scheme_", "max_span_length_", "threshold_")
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
     ) -> Self:
         """Fine-tune on sentences with entities.
 
@@ -161,7 +168,7 @@ class DiceMRCTagger(TransformerEstimator):
         return self._fit(X, y, sample_weight, X_val, y_val)
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Tags as in training, or spans if training had spans.
 
         Returns
@@ -173,7 +180,7 @@ class DiceMRCTagger(TransformerEstimator):
         return object_array(self._predict(self.task.inputs(X)))
 
     @of_one_fit
-    def predict_spans(self, X: Any) -> np.ndarray:
+    def predict_spans(self, X: Rows) -> np.ndarray:
         """Spans above `threshold_`, with their scores.
 
         Returns
@@ -188,7 +195,7 @@ class DiceMRCTagger(TransformerEstimator):
         return object_array([row for block in blocks for row in self.task.spans(self, *block)])
 
     @of_one_fit
-    def predict_tagged(self, X: Any) -> np.ndarray:
+    def predict_tagged(self, X: Rows) -> np.ndarray:
         """Return what `predict` gives, and the spans with their scores, at once.
 
         Parameters
@@ -204,7 +211,7 @@ class DiceMRCTagger(TransformerEstimator):
         blocks = self._row_outputs(self.task.inputs(X))
         return object_array([row for block in blocks for row in self.task.tagged(self, *block)])
 
-    def tune_threshold(self, X: Any, y: Any) -> Self:
+    def tune_threshold(self, X: Rows, y: Rows) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.
 
         Parameters

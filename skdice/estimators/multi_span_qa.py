@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import Interval, StrOptions
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.tasks.multi_span_qa import MultiSpanReading
@@ -78,7 +79,13 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
     scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
     ) -> Self:
         """Fine-tune on questions with their contexts and answers.
 
@@ -103,7 +110,7 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Answers to each question.
 
         Returns
@@ -113,7 +120,7 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
         """
         return super().predict(X)
 
-    def predict_spans(self, X: Any) -> np.ndarray:
+    def predict_spans(self, X: Rows) -> np.ndarray:
         """Places of the answers in the contexts.
 
         Returns

@@ -12,9 +12,10 @@ from scipy.special import softmax
 from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
 from skdice._fitting import of_one_fit
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading
 from skdice.text.best_answers import Candidate
@@ -110,7 +111,13 @@ class DiceQuestionAnswerer(TransformerEstimator):
     null_threshold_: float = field(init=False)
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
     ) -> Self:
         """Fine-tune on questions with their contexts and answers.
 
@@ -137,14 +144,14 @@ class DiceQuestionAnswerer(TransformerEstimator):
         return self._fit(X, y, sample_weight, X_val, y_val)
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
         self._check_fitted()
         return object_array(self._predict(self.task.inputs(X)))
 
     @of_one_fit
     @checked
-    def predict_spans(self, X: Any, n_best: int = 1) -> np.ndarray:
+    def predict_spans(self, X: Rows, n_best: int = 1) -> np.ndarray:
         """The best places of the answer, and "no answer" where it can be one.
 
         Parameters
@@ -186,7 +193,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
             entry["probability"] = float(p)
         return row
 
-    def exact_match(self, X: Any, y: Any) -> float:
+    def exact_match(self, X: Rows, y: Rows) -> float:
         """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
         return self.evaluate(X, y)["exact_match"]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdice._compat import StrOptions
 from skdice._fitting import of_one_fit
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.inputs.texts import as_single_texts
@@ -113,7 +114,13 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         return np.array(sorted({split_tag(tag)[1] for tag in self.tags_.tolist() if tag != "O"}))
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
     ) -> Self:
         """Fine-tune on texts with their entities.
 
@@ -150,7 +157,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Entities of each text.
 
         Parameters
@@ -165,7 +172,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         """
         return super().predict(X)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of the tags of each word.
 
         Returns
@@ -176,7 +183,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         """
         return super().predict_proba(X)
 
-    def predict_spans(self, X: Any) -> np.ndarray:
+    def predict_spans(self, X: Rows) -> np.ndarray:
         """The entities of `predict` as named tuples ``(type, start, end, score)``, in characters.
 
         Returns
@@ -186,7 +193,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         return super().predict_spans(X)
 
     @of_one_fit
-    def words(self, X: Any) -> list[list[tuple[int, int]]]:
+    def words(self, X: Rows) -> list[list[tuple[int, int]]]:
         """Start and end of each word of each text, as they are tagged.
 
         Words are the tokenizer's own where its vocabulary marks subwords (BERT). Otherwise

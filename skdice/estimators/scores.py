@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._fitting import of_one_fit
-from skdice.inputs.texts import object_array
+from skdice._types import ArrayLike, Data
+from skdice.inputs.rows import object_array
 from skdice.tasks.classification import Classification
 
 
@@ -23,11 +24,11 @@ class Scored:
 
     task: ClassVar[Any]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Data, y: Data) -> float:
         """F1 as in `evaluate`, from 0 to 1."""
         return self._scores(X, y)["f1"]
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+    def evaluate(self, X: Data, y: Data) -> dict[str, float]:
         """Precision, recall and F1, or exact match and F1 of answers; `measure_` names the unit.
 
         Parameters
@@ -74,7 +75,7 @@ class ClassScores(Scored):
     positive_: int
     predict: Callable[[Any], np.ndarray]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Data, y: Data, sample_weight: ArrayLike | None = None) -> float:
         """F1: of the positive class of two, macro for more classes, micro for several labels.
 
         Parameters
@@ -94,7 +95,7 @@ class ClassScores(Scored):
         """
         return self._scores(X, y, sample_weight=sample_weight)["f1"]
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+    def evaluate(self, X: Data, y: Data) -> dict[str, float]:
         """Precision, recall and F1 as in `score`, and accuracy.
 
         Parameters
@@ -117,7 +118,7 @@ class ClassScores(Scored):
         return self._scores(X, y)
 
     @of_one_fit
-    def predict_labels(self, X: Any) -> np.ndarray:
+    def predict_labels(self, X: Data) -> np.ndarray:
         """Predictions by name.
 
         Parameters

@@ -12,12 +12,13 @@ from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
 from skdice._fitting import of_one_fit
-from skdice.engine.arrays import BLOCK, empty_table
-from skdice.engine.vectors import frozen_vectors, unfitted_copy, vectors_of_rows
+from skdice._types import ArrayLike, Data, Rows
+from skdice.engine.vectors import BLOCK, empty_table, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.estimators._documented import documented
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
-from skdice.inputs.texts import check_width, object_array
+from skdice.inputs.rows import object_array
+from skdice.inputs.texts import check_width
 from skdice.tasks.classification import Classification, decided
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
@@ -108,7 +109,13 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return tags
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Rows,
+        y: Data,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Data | None = None,
     ) -> Self:
         """Fine-tune on labelled texts.
 
@@ -136,22 +143,22 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return self._fit(X, y, sample_weight, X_val, y_val)
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
         return decided(self, self._logits(X))
 
     @of_one_fit
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Rows) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return decision_scores(self, self._logits(X))
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
         return expit(logits) if self.multilabel_ else np.exp(log_softmax(logits, axis=1))
 
-    def frozen_vectors(self, X: Any) -> np.ndarray:
+    def frozen_vectors(self, X: Rows) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
         Parameters
@@ -176,7 +183,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return table
 
     @of_one_fit
-    def decisive_window(self, X: Any) -> np.ndarray:
+    def decisive_window(self, X: Rows) -> np.ndarray:
         """The window of each text that decided, and where it stands.
 
         It is the one with the highest logit: of two classes for the positive one, whether or not

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from skdice.inputs.texts import as_rows
+from skdice.inputs.rows import as_row_list
 
 # Methods of which each estimator has some.
 _PREDICTIONS = (
@@ -24,7 +24,7 @@ def iter_blocks(model: Any, X: Any, method: str, block_size: int) -> Iterator[An
     if block_size < 1:
         raise ValueError(f"block_size={block_size!r} must be 1 or more")
     endless = hasattr(X, "__iter__") and not hasattr(X, "__len__")
-    rows = iter(X if endless else as_rows(X, "X", may_be_empty=True))
+    rows = iter(X if endless else as_row_list("X", X))
     return _by_blocks(rows, getattr(model, method), min(int(block_size), sys.maxsize))
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import of_one_fit
-from skdice.engine.arrays import blocks, empty_table
-from skdice.engine.vectors import frozen_vectors, unfitted_copy
+from skdice._types import ArrayLike, Rows
+from skdice.engine.vectors import blocks, empty_table, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import SpanScales
 from skdice.tags.schemes import SCHEMES
 from skdice.tasks.tagging import Tagging
@@ -55,7 +55,7 @@ class DiceTokenClassifier(TransformerEstimator):
     Attributes
     ----------
     classes_ : ndarray of str, shape (n_classes,)
-        In sorted order. Tags that `partial_fit` or a warm start adds come after those before.
+        In sorted order, also of tags that `partial_fit` or a warm start adds.
     scheme_ : str
 
     References
@@ -96,7 +96,13 @@ class DiceTokenClassifier(TransformerEstimator):
     _saved: ClassVar[tuple[str, ...]] = ("classes_", "scheme_")
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
     ) -> Self:
         """Fine-tune on tagged sentences.
 
@@ -129,7 +135,7 @@ class DiceTokenClassifier(TransformerEstimator):
         return self._fit(X, y, sample_weight, X_val, y_val)
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Tags of every token.
 
         Parameters
@@ -145,7 +151,7 @@ class DiceTokenClassifier(TransformerEstimator):
         return object_array(self._predict(self.task.inputs(X)))
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of the tags.
 
         Returns
@@ -158,7 +164,7 @@ class DiceTokenClassifier(TransformerEstimator):
         return object_array([np.exp(table) for _, tables in blocks for table in tables])
 
     @of_one_fit
-    def predict_spans(self, X: Any) -> np.ndarray:
+    def predict_spans(self, X: Rows) -> np.ndarray:
         """The spans of the predicted tags, with their probabilities.
 
         Parameters
@@ -178,7 +184,7 @@ class DiceTokenClassifier(TransformerEstimator):
         return object_array([row for block in blocks for row in self.task.spans(self, *block)])
 
     @of_one_fit
-    def predict_tagged(self, X: Any) -> np.ndarray:
+    def predict_tagged(self, X: Rows) -> np.ndarray:
         """Tags and their spans at once, in half the time of `predict` and `predict_spans`.
 
         Parameters
@@ -196,7 +202,7 @@ class DiceTokenClassifier(TransformerEstimator):
         return object_array([row for block in blocks for row in self.task.tagged(self, *block)])
 
     @of_one_fit
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Rows, y: Rows) -> float:
         """Micro span F1; token micro F1 for plain tags.
 
         Raises
@@ -208,7 +214,7 @@ class DiceTokenClassifier(TransformerEstimator):
         self.task.check_scored(self, self.task.truth(self, X, y))
         return super().score(X, y)
 
-    def frozen_vectors(self, X: Any) -> np.ndarray:
+    def frozen_vectors(self, X: Rows) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.
 
         Parameters

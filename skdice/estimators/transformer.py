@@ -18,19 +18,19 @@ from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import of_one_fit
+from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
-from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, warn_of_few_rows
+from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, tell_of_few_rows
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import check_optimizer, spread_of_logits
+from skdice.engine.vectors import BLOCK, BLOCK_ON_GPU
 from skdice.estimators import hub, storage
-from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.net_settings import OF_TEXT_NET
+from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
 from skdice.estimators.scores import Scored
 from skdice.estimators.streams import iter_blocks
 from skdice.tasks import Task
@@ -145,10 +145,8 @@ class TransformerEstimator(Scored, NetEstimator):
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
             All labels or tags that will ever be seen; needed on the first call unless `y` holds two
-            or more. New ones may come later, too: the head grows by them, and they are last in
-            ``classes_``, which is then not sorted: for scikit-learn's metrics of probabilities,
-            such as `log_loss`, sort the columns of `predict_proba` by ``np.argsort(classes_)``.
-            With several labels a text all must be named at first.
+            or more. New ones may come later, too: the head grows by them, and ``classes_`` stays
+            sorted. With several labels a text all must be named at first.
 
         Returns
         -------
@@ -182,8 +180,8 @@ class TransformerEstimator(Scored, NetEstimator):
             self.module_.set_dropout(self.dropout)
             self.task.update_module(self, self.module_)
         net = super()._net_for(plan)
-        if plan.new_odds:
-            net.grow(plan.new_odds)
+        if plan.growth is not None:
+            net.grow(plan.growth.odds, plan.growth.order)
         self.module_ = net.module_
         return net
 
@@ -192,7 +190,7 @@ class TransformerEstimator(Scored, NetEstimator):
         if plan.cuts.n_cut:
             self._tell(plan.cuts)
         if plan.epochs is None:  # not one of many calls
-            warn_of_few_rows(plan)
+            tell_of_few_rows(self, plan)
 
     def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
         # partial_fit is called often, and each call is short
@@ -232,7 +230,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
     @checked
     def iter_predict(
-        self, X: Any, method: str = "predict", block_size: int = 4096
+        self, X: Rows, method: str = "predict", block_size: int = 4096
     ) -> Iterator[Any]:
         """Predictions row by row, holding one block of rows at a time: for data beyond the memory.
 

@@ -12,9 +12,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from skdice._checks import check_given, check_lengths, is_missing, is_ordered, plain_values, shown
+from skdice._checks import check_lengths, shown
+from skdice.inputs.rows import check_given, is_missing, is_ordered, plain_values
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
+
+UNKNOWN = -100  # of one of several labels, where the user gave NaN or None; losses ignore it
 
 _WRITTEN = re.compile(r"\s*\[\s*([\'\"\[\d].*)?\]\s*", re.DOTALL)  # a list in a string
 
@@ -31,7 +34,7 @@ class Labels(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n,) or of int, shape (n, n_labels)
-        One label a row, or 0 and 1 for each of several labels.
+        One label a row, or 0 and 1 for each of several labels, and `UNKNOWN` where it is missing.
     classes : ndarray
         The sorted labels that occur, or the names of the columns.
     given : {"labels", "table", "columns", "lists"}
@@ -118,7 +121,9 @@ def places_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return places
 
 
-def read_labels(y: Any, n_rows: int | None = None, name: str = "y") -> Labels:
+def read_labels(
+    y: Any, n_rows: int | None = None, name: str = "y", missing: bool = False
+) -> Labels:
     """Labels in any container, checked.
 
     Parameters
@@ -129,6 +134,8 @@ columns; or a list, tuple or set of names for each row
         How many there must be.
     name : str, default="y"
         Of the parameter, for messages.
+    missing : bool, default=False
+        Whether 0/1 rows may hold NaN or None for a label that is not known.
 
     Returns
     -------
@@ -146,19 +153,19 @@ columns; or a list, tuple or set of names for each row
     >>> labels.classes.tolist(), labels.values.tolist()
     (['threat', 'toxic'], [[1, 1], [0, 0], [0, 1]])
     """
-    labels = _read(y, n_rows, name)
+    labels = _read(y, n_rows, name, missing)
     if not labels.values.size and len(labels.values):
         raise ValueError(f"{name} names no label in any row: at least one is needed")
     return labels
 
 
-def _read(y: Any, n_rows: int | None, name: str) -> Labels:
+def _read(y: Any, n_rows: int | None, name: str, missing: bool) -> Labels:
     """The same, also if no row has a label."""
     check_given(y, "labels")
     columns = _column_names(y, name)
     y = plain_values(y, name)
     lists = _lists_of_names(y, name)
-    values = _table(y, name) if lists is None else np.empty(len(lists))
+    values = _table(y, name, missing) if lists is None else np.empty(len(lists))
     if n_rows is not None:
         check_lengths(X=range(n_rows), **{name: values})
     if values.dtype.kind == "U" and values.size and all(map(_WRITTEN.fullmatch, values.tolist())):
@@ -169,14 +176,20 @@ def _read(y: Any, n_rows: int | None, name: str) -> Labels:
         )
     if lists is not None:
         names = sorted(set().union(*lists))
-        rows = [[label in row for label in names] for row in lists]
-        table = np.array(rows, dtype=int).reshape(len(rows), len(names))
+        held = [[label in row for label in names] for row in lists]
+        table = np.array(held, dtype=int).reshape(len(held), len(names))
         return Labels(table, np.array(names, dtype=str), "lists")
     if values.ndim == 2 and values.size:
-        _check_indicator(values, columns, name)
+        unknown = ((values != values) | (values == UNKNOWN)) & missing
+        _check_indicator(np.where(unknown, 0, values), columns, name)
+        if len(rows := np.flatnonzero(unknown.all(axis=1))):
+            raise ValueError(
+                f"{name}[{rows[0]}] has no known label: leave out rows whose labels are all missing"
+            )
+        values = np.where(unknown, UNKNOWN, values).astype(int)
         if columns is None:
-            return Labels(values.astype(int), np.arange(values.shape[1]), "table")
-        return Labels(values.astype(int), np.array(columns), "columns")
+            return Labels(values, np.arange(values.shape[1]), "table")
+        return Labels(values, np.array(columns), "columns")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         _check_label(values[row], f"{name}[{row}]")
@@ -188,7 +201,9 @@ def _read(y: Any, n_rows: int | None, name: str) -> Labels:
     return Labels(values, np.unique(values), "labels")
 
 
-def as_labels(y: Any, n_rows: int | None = None, name: str = "y") -> np.ndarray:
+def as_labels(
+    y: Any, n_rows: int | None = None, name: str = "y", missing: bool = False
+) -> np.ndarray:
     """Labels of shape (n,) in their own type, or 0/1 rows of shape (n, n_labels).
 
     Examples
@@ -198,11 +213,15 @@ def as_labels(y: Any, n_rows: int | None = None, name: str = "y") -> np.ndarray:
     >>> as_labels(np.array([0, 1], dtype=object))
     array([0, 1])
     """
-    return read_labels(y, n_rows, name).values
+    return read_labels(y, n_rows, name, missing).values
 
 
 def known_labels(
-    y: Any, classes: Any, multilabel: bool | None = None, name: str = "y"
+    y: Any,
+    classes: Any,
+    multilabel: bool | None = None,
+    name: str = "y",
+    missing: bool = False,
 ) -> np.ndarray:
     """Labels as in `as_labels`, all of them among `classes`; `multilabel` None is what `y` is.
 
@@ -214,7 +233,7 @@ def known_labels(
         If `y` holds a label that is not among them, such as the string "1" beside the class 1, or
         is multi-label where the classes are not, or the other way round.
     """
-    labels, known = _read(y, None, name), np.asarray(classes).tolist()
+    labels, known = _read(y, None, name, missing), np.asarray(classes).tolist()
     if multilabel is None:
         multilabel = labels.multilabel
     if multilabel and len(known) == 1 and set(labels.classes.tolist()) <= {0, 1}:
@@ -232,9 +251,8 @@ def known_labels(
     if unseen:
         raise ValueError(
             f"{name} holds labels that fit did not see: {first(unseen)} (classes_ = "
-            f"{first(known)}): give labels of the type that fit saw and leave other ones out, "
-            "score the predictions with sklearn.metrics, or give a search over folds a scorer, "
-            "as in scoring='f1_macro'"
+            f"{first(known)}): give labels of the type that fit saw, leave these rows out, or "
+            "score predictions with sklearn.metrics (in a search, with scoring='f1_macro')"
         )
     return labels.values
 
@@ -257,7 +275,7 @@ def is_indicator(y: Any) -> bool:
 
 def single_labels(y: Any) -> np.ndarray:
     """One label a row: of several the rarest, as in `rarest_labels`."""
-    labels = read_labels(y)
+    labels = read_labels(y, missing=True)
     if labels.multilabel:
         return rarest_labels(labels.values, labels.classes)
     return labels.values
@@ -275,10 +293,11 @@ def rarest_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     >>> rarest_labels(np.array([[1, 1], [1, 0], [0, 0]]), np.array(["toxic", "threat"])).tolist()
     ['threat', 'toxic', '']
     """
-    order = np.argsort(values.sum(axis=0), kind="stable")
-    first = values[:, order].argmax(axis=1)
+    held = values == 1
+    order = np.argsort(held.sum(axis=0), kind="stable")
+    first = held[:, order].argmax(axis=1)
     none = "" if classes.dtype.kind == "U" else -1
-    return np.where(values.any(axis=1), classes[order][first], none)
+    return np.where(held.any(axis=1), classes[order][first], none)
 
 
 def paired_labels(y_true: Any, y_pred: Any) -> tuple[list[Any], list[Any]]:
@@ -295,7 +314,7 @@ def paired_labels(y_true: Any, y_pred: Any) -> tuple[list[Any], list[Any]]:
     return both[: len(true)], both[len(true) :]
 
 
-def _table(y: Any, name: str) -> np.ndarray:
+def _table(y: Any, name: str, missing: bool) -> np.ndarray:
     """An array of labels of one type, or a table of numbers."""
     if sparse.issparse(y):
         y = y.toarray()
@@ -316,7 +335,9 @@ def _table(y: Any, name: str) -> np.ndarray:
     if nested:
         row = rows[nested[0]]
         try:
-            table = np.array([list(row) for row in rows])
+            table = np.array(
+                [[np.nan if missing and is_missing(v) else v for v in row] for row in rows]
+            )
         except (ValueError, TypeError, OverflowError):  # rows of several lengths, or other values
             table = np.array([None])
         if table.dtype.kind not in "biuf":

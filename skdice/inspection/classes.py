@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
-from skdice._checks import as_numbers, as_row_list, check_has, check_lengths, checked
+from skdice._checks import as_numbers, check_has, check_lengths, checked
+from skdice._types import Data, Rows
 from skdice.inputs.labels import is_indicator, known_labels, paired_labels, read_labels
-from skdice.inputs.texts import holds_tags
+from skdice.inputs.sentences import holds_tags, spans_of
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
-from skdice.inspection.spans import spans_of_tags
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.span import read_spans
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Items = list[list[tuple[Any, ...]]]
 
@@ -28,29 +30,15 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
     Takes labels, 0/1 rows, tags, or lists of (type, start, end). The class comes first in each
     item.
     """
-    true: Items
-    pred: Items
     if is_indicator(y_true):
         names = read_labels(y_true, name="y_true").classes
         return items_of_several(y_true, y_pred, names, "y_true")
-    y_true, y_pred = as_row_list("y_true", y_true), as_row_list("y_pred", y_pred)
     if not holds_tags(y_true):
         labels = paired_labels(y_true, y_pred)
         true, pred = ([[(str(label),)] for label in part] for part in labels)
-    # The first rows may hold no spans, so the first item of all rows decides what they hold.
-    elif not isinstance(_first_item([*y_true, *y_pred]), str):
-        true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
-    else:
-        true, pred = spans_of_tags(y_true, y_pred, scheme)
-    check_lengths(y_true=true, y_pred=pred)
-    return true, pred
-
-
-def _first_item(rows: list[Any]) -> Any:
-    """The first tag or span of all rows; tags are None where nobody annotated."""
-    kinds = (list, tuple, np.ndarray)
-    filled = (row for row in rows if isinstance(row, kinds) and getattr(row, "ndim", 1) > 0)
-    return next((item for row in filled for item in row if item is not None), "")
+        check_lengths(y_true=true, y_pred=pred)
+        return true, pred
+    return spans_of(y_true, y_pred, scheme)
 
 
 def items_of_several(
@@ -102,7 +90,7 @@ class ImbalanceDisplay:
 
     @classmethod
     def from_labels(
-        cls, y: Any, *, background: Any = "auto", multilabel: bool = False, ax: Any = None
+        cls, y: Data, *, background: Any = "auto", multilabel: bool = False, ax: Axes | None = None
     ) -> Self:
         """Draw the labels or tags of a data set.
 
@@ -125,7 +113,7 @@ class ImbalanceDisplay:
         """
         return cls(imbalance(y, background=background, multilabel=multilabel)).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw a bar for each class, the count beside it."""
         counts, background = self.imbalance.counts, self.imbalance.background
         ax = axes_or_new(ax, 6, 0.9 + 0.3 * len(counts))
@@ -168,7 +156,7 @@ class ClassFrequencyDisplay:
             )
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Data, y: Data, *, ax: Axes | None = None) -> Self:
         """Draw what a fitted classifier or tagger predicts for `X` against `y`."""
         check_has("estimator", estimator, "predict")
         if getattr(estimator, "multilabel_", False):
@@ -180,7 +168,7 @@ class ClassFrequencyDisplay:
     @classmethod
     @checked
     def from_predictions(
-        cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
+        cls, y_true: Data, y_pred: Rows, *, scheme: str = "auto", ax: Axes | None = None
     ) -> Self:
         """Compare labels with labels, or the spans of tags with the spans of tags, and draw.
 
@@ -206,7 +194,7 @@ class ClassFrequencyDisplay:
         classes, counts = row_counts(*items_of(y_true, y_pred, scheme))
         return cls(classes, summed(counts)).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw recall as dots, precision as triangles, and a line between the two of a class."""
         ax = axes_or_new(ax, 5.5, 3.6)
         shown = self.counts[2] > 0  # a class that never occurs has no place on the axis
@@ -217,12 +205,12 @@ class ClassFrequencyDisplay:
         ax.plot(frequency, precision, "^", color="#d55e00", label="precision")
         names = [name for name, kept in zip(self.classes, shown, strict=True) if kept]
         if len(names) <= 20:
-            look = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 8}
+            look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
             for place, i in enumerate(np.argsort(frequency, kind="stable")):
                 # Alternately above and below: classes of like frequency stand side by side.
                 end, away = (max, 9) if place % 2 == 0 else (min, -9)
                 at = (frequency[i], end(precision[i], recall[i]))
-                ax.annotate(label_of(names[i]), at, xytext=(0, away), **look)
+                ax.annotate(label_of(names[i]), at, xytext=(0, away), fontsize=8, **look)
         ax.set(xscale="log", xlabel="true occurrences")
         ax.set(ylim=(-0.12, 1.15), title="By class frequency")
         if len(frequency):

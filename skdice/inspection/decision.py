@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import as_numbers, checked, position, same_length
+from skdice._types import Data
 from skdice.estimators.tuned.decision import Decision
 from skdice.inspection.axes import given_axes, label_of, pyplot
 from skdice.metrics.decisions.bounds import Bound
@@ -75,8 +76,8 @@ class DecisionDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any,
-        y: Any,
+        X: Data,
+        y: Data,
         *,
         label: Any = None,
         bias: Sequence[float] | None = None,

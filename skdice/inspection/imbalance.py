@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from skdice._checks import as_row_list, check_choice, checked, is_missing, position
+from skdice._checks import check_choice, checked, position
+from skdice._types import Data
 from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import Labels, is_indicator, read_labels
-from skdice.inputs.texts import as_rows, as_sentences, as_texts, holds_tags
-from skdice.text.queries import as_entities
+from skdice.inputs.rows import as_row_list, is_missing
+from skdice.inputs.sentences import as_entities, as_sentences, first_item, holds_tags
+from skdice.inputs.texts import as_texts
+from skdice.metrics.decisions.positive import positive_class
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
 
@@ -68,7 +71,7 @@ NO_LABEL = "(no label)"
 
 
 @checked
-def imbalance(y: Any, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
+def imbalance(y: Data, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
     """Count negatives and positives, as in Table 1 of Li et al. (2020).
 
     Parameters
@@ -114,7 +117,7 @@ columns, or sets of names
             check_choice("background of several labels a row", background, ("auto",))
             return _of_several(read)
         n_of = Counter(read.values.tolist())
-    counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
+    counts = _frequent_first(n_of)
     if isinstance(background, str) and background == "auto":
         background = _background(counts, tagged)
     elif background is not None:
@@ -126,7 +129,7 @@ columns, or sets of names
     return Imbalance(unit, negative, total - negative, background, counts)
 
 
-def reading_imbalance(X: Any, y: Any) -> Imbalance:
+def reading_imbalance(X: Data, y: Data) -> Imbalance:
     """Count tokens that start or end an answer, and all others, as in Table 1 of Li et al. (2020).
 
     Parameters
@@ -179,12 +182,10 @@ def reading_imbalance(X: Any, y: Any) -> Imbalance:
 
 def _are_entities(X: Any, y: Any) -> bool:
     """Tell whether `y` holds tags or (type, start, end) spans, and not answers."""
-    kinds = (list, tuple, np.ndarray)
-    filled = (row for row in as_rows(y, "y") if isinstance(row, kinds) and np.size(row))
-    first = next((row[0] for row in filled), None)
-    if first is None:  # neither answers nor entities: a question and its context are two texts
-        return any(isinstance(row, kinds) and len(row) != 2 for row in as_rows(X, "X"))
-    return isinstance(first, str) or (isinstance(first, kinds) and len(first) == 3)
+    kinds, item = (list, tuple, np.ndarray), first_item(y)
+    if item is None:  # neither answers nor entities: a question and its context are two texts
+        return any(isinstance(row, kinds) and len(row) != 2 for row in as_row_list("X", X))
+    return isinstance(item, str) or (isinstance(item, kinds) and len(item) == 3)
 
 
 def _tags_in(rows: list[Any]) -> Counter[Any]:
@@ -207,8 +208,11 @@ def _of_several(labels: Labels) -> Imbalance:
     positive = int(labels.values.any(axis=1).sum())
     negative = len(labels.values) - positive
     n_of[NO_LABEL] = negative
-    counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
-    return Imbalance("examples", negative, positive, NO_LABEL, counts)
+    return Imbalance("examples", negative, positive, NO_LABEL, _frequent_first(n_of))
+
+
+def _frequent_first(n_of: dict[Any, int]) -> dict[Any, int]:
+    return dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
 
 
 def _background(counts: dict[Any, int], tagged: bool) -> Any:
@@ -216,8 +220,5 @@ def _background(counts: dict[Any, int], tagged: bool) -> Any:
         return "O" if "O" in counts else None
     if len(counts) != 2:
         return None
-    names = {str(label): label for label in counts}
-    for negative in ("0", "-1", "False"):
-        if negative in names and ("1" in names or "True" in names):
-            return names[negative]
-    return next(iter(counts))
+    names = sorted(counts, key=str)
+    return names[1 - positive_class(names, [counts[name] for name in names])]

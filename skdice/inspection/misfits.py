@@ -7,6 +7,7 @@ from typing import Any
 
 from skdice._checks import check_choice, check_has, checked, naming
 from skdice._tables import frame_of
+from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE, load_tokenizer
 from skdice.inputs.entities import read_entities
 from skdice.inputs.texts import as_single_texts
@@ -16,8 +17,8 @@ from skdice.text.words import split_texts
 
 @checked
 def alignment_report(
-    texts: Any,
-    entities: Any,
+    texts: Rows,
+    entities: Rows,
     words_of: Any = DEFAULT_BACKBONE,
     *,
     misaligned: str = "expand",

@@ -9,13 +9,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_choice, check_has, checked, naming, plain_values, shown
+from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
+from skdice._fitting import layers
 from skdice._tables import frame_of
+from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
-from skdice.inputs.texts import as_rows, as_sentences, row_keys
-from skdice.inspection.suspects import Record, innermost, layers, texts_of, with_texts
+from skdice.inputs.rows import as_row_list, plain_values, row_keys
+from skdice.inputs.sentences import as_sentences
+from skdice.inspection.suspects import Record, innermost, texts_of, with_texts
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {
@@ -27,7 +30,7 @@ REASONS = {
 
 @checked
 def next_to_label(
-    estimator: Any, pool: Any, n: int = 50, *, strategy: str = "mixed", vectors: Any = None
+    estimator: Any, pool: Data, n: int = 50, *, strategy: str = "mixed", vectors: Any = None
 ) -> Any:
     """The rows of a pool that are most worth a label, for a model of a rare class.
 
@@ -99,8 +102,9 @@ def find_next(
         check_rows(estimator, pool)
         rows_are = getattr(getattr(model, "task", None), "rows_are", "lines")
         texts = as_sentences(pool) if rows_are == "blocks" else texts_of(pool)
-        numbers = pool if sparse.issparse(pool) else as_rows(pool, "X")
-        keys = row_keys(numbers) if texts is None else [*map(key_of, texts)]
+        if not sparse.issparse(pool):
+            as_row_list("X", pool, may_be_empty=False)
+        keys = row_keys(pool) if texts is None else [*map(key_of, texts)]
         scores = {} if strategy == "spread" else _scores(estimator, model, pool)
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     rows = sorted(first.values())

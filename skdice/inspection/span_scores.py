@@ -8,27 +8,21 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import (
-    as_numbers,
-    as_row_list,
-    check_choice,
-    check_has,
-    check_lengths,
-    checked,
-)
+from skdice._checks import as_numbers, check_choice, check_has, check_lengths, checked
+from skdice._types import Rows
 from skdice.inputs.entities import read_entities
-from skdice.inputs.texts import as_sentences, as_single_texts, as_tags
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.sentences import as_entities, as_sentences, as_tags, read_spans
+from skdice.inputs.texts import as_single_texts
 from skdice.metrics.calibration import judged
-from skdice.metrics.span import read_spans
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import SCHEMES, infer_scheme
-from skdice.text.queries import as_entities
 
 
 @checked
 def span_probabilities(
-    proba: Any,
-    spans: Any,
+    proba: Rows,
+    spans: Rows,
     classes: Sequence[str],
     *,
     scheme: str = "auto",
@@ -97,7 +91,7 @@ def span_probabilities(
         return [posterior(np.log(t), row) for t, row in zip(tables, rows, strict=True)]
 
 
-def span_hits(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def span_hits(estimator: Any, X: Rows, y: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Whether each span is right that a tagger predicts for new rows, and its score.
 
     Of calibrated scores near 0.8, four in five are right. scikit-learn's `CalibrationDisplay` draws

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from skdice._checks import as_numbers, check_has, checked
+from skdice._types import Data
 from skdice.estimators.before_folds import with_pos_label
-from skdice.inputs.texts import take
+from skdice.inputs.rows import take
 from skdice.inspection.axes import axes_or_new
 from skdice.losses import TverskyLoss, resolve_loss
 from skdice.model_selection.checks import folds_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MEASURES = ("precision", "recall", "f1")
 COLOURS = {"precision": "#4a6b8a", "recall": "#7a9a5b", "f1": "#c2571a"}
@@ -61,8 +65,8 @@ class TverskySweepDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any,
-        y: Any,
+        X: Data,
+        y: Data,
         *,
         alphas: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
         cv: Any = 3,
@@ -163,7 +167,7 @@ class TverskySweepDisplay:
         tied = betas is not None and np.allclose(alphas + betas[done].astype(float), 1)
         return cls(alphas, values, tied=tied).plot()
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on `ax` or a new figure: a line at the mean, the spread over folds around it.
 
         Folds without a score (NaN) are left out.
@@ -185,7 +189,7 @@ class TverskySweepDisplay:
             mean, spread = scores[name].mean(axis=1), scores[name].std(axis=1)
             label = "F1" if name == "f1" else name
             ax.plot(self.alphas, mean, "o-", color=colour, label=label, markersize=4)
-            band = {"color": colour, "alpha": 0.15, "lw": 0}
+            band: dict[str, Any] = {"color": colour, "alpha": 0.15, "lw": 0}
             ax.fill_between(self.alphas, mean - spread, mean + spread, **band)
         best = int(f1.argmax())
         ax.axvline(self.alphas[best], color="#999999", lw=0.8, ls=":")

@@ -29,9 +29,9 @@ def read_inputs(
         raise ValueError(f"{problem}: give target.to(logits.device)")
     wrong = ValueError(
         f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
-        f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "
-        "are integers, (N,), or distributions, which are floats, (N, C); (N, L, C) and class "
-        "indices (N, L); or with multilabel=True (N, C) and 0/1 (N, C)"
+        f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and integers "
+        "(N,) or floats as distributions (N, C); (N, L, C) and integers (N, L); or with "
+        "multilabel=True (N, C) and 0/1 (N, C)"
     )
     if not logits.is_floating_point():
         raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")

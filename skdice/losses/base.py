@@ -214,17 +214,19 @@ class Loss(ParametrizedModule):
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
-    def copy_state_from(self, other: nn.Module) -> None:
+    def copy_state_from(self, other: nn.Module, order: Any = None) -> None:
         """Take over what `other`, if it is the same loss, remembers of earlier batches.
 
-        Classes that it does not know come after its own.
+        Where there are new classes, `order` has the place of each class among those of `other`
+        and, behind them, the new ones.
         """
         if self != other:
             return
-        n_new = len(self.class_counts_) - len(other.get_buffer("class_counts_"))
         for mine, theirs in zip(self.modules(), other.modules(), strict=True):
             if (running := getattr(theirs, "running_", None)) is not None:
-                mine.running_ = nn.functional.pad(running, (0, n_new))
+                n_new = 0 if order is None else len(order) - running.shape[-1]
+                known = nn.functional.pad(running, (0, n_new))
+                mine.running_ = known if order is None else known[..., order]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         def moved(tensor: Tensor) -> Tensor:

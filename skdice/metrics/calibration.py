@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, log_softmax
 
 from skdice._checks import checked, same_length
+from skdice._types import ArrayLike, Rows
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import ScoredSpan
 
@@ -19,7 +20,7 @@ FEW_SPANS = 200  # with which a correction counts half
 
 
 @checked
-def expected_calibration_error(y_true: Any, y_proba: Any, *, n_bins: int = 15) -> float:
+def expected_calibration_error(y_true: Rows, y_proba: ArrayLike, *, n_bins: int = 15) -> float:
     """The mean distance between the probability of an event and how often it happens.
 
     Rows are sorted by probability into bins of equal width. Each bin counts by its rows.

@@ -10,7 +10,8 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from sklearn.utils.metadata_routing import UNUSED
 
 from skdice._checks import check_choice, shown
-from skdice.inputs.labels import as_labels, known_labels
+from skdice._types import ArrayLike, Data
+from skdice.inputs.labels import UNKNOWN, as_labels, known_labels
 from skdice.metrics.decisions.positive import positive_of
 
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
@@ -34,7 +35,9 @@ def class_scores(
         raise ValueError(f"y has shape {y_true.shape}, but the predictions {np.shape(y_pred)}")
     if y_true.ndim == 2:
         y_pred = known_labels(y_pred, known, True, name="y_pred")
-        return _scores_of_rows(y_true == 1, y_pred == 1, known, sample_weight)
+        # A label that is not known counts as a right no, in none of the counts of F1.
+        found = (y_pred == 1) & (y_true != UNKNOWN)
+        return _scores_of_rows(y_true == 1, found, known, sample_weight)
     y_pred = as_labels(y_pred, name="y_pred")
     accuracy = accuracy_score(y_true, y_pred, sample_weight=sample_weight)
     how: dict[str, Any] = {"average": "macro", "labels": known}
@@ -63,15 +66,16 @@ def _scores_of_rows(
     return {name: float(value) for name, value in scores.items()}
 
 
-def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
+def precision_recall_f1(counts: np.ndarray, zero_division: float = 0.0) -> np.ndarray:
     """Scores from hits, predictions and true occurrences, of shape (..., 3, n_classes).
 
-    A score is 0 where all of its counts are.
+    A ratio whose denominator is 0 is `zero_division`.
     """
     hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parts = [hits / found, hits / there, 2 * hits / (found + there)]
-    return np.nan_to_num(np.stack(parts, axis=-2))
+    parts = np.stack([hits, hits, 2 * hits], axis=-2)
+    totals = np.stack([found, there, found + there], axis=-2)
+    scores = np.full(parts.shape, float(zero_division))
+    return np.divide(parts, totals, out=scores, where=totals > 0)
 
 
 class ClassScorer(BaseEstimator):
@@ -111,7 +115,9 @@ class ClassScorer(BaseEstimator):
         self.measure = measure
         self.pos_label = pos_label
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Data, y: Data, sample_weight: ArrayLike | None = None
+    ) -> float:
         """The score of a fitted classifier on some rows.
 
         Raises
@@ -124,7 +130,7 @@ class ClassScorer(BaseEstimator):
         if not hasattr(estimator, "classes_"):
             raise TypeError(f"estimator={shown(estimator)} is no fitted classifier: fit one")
         classes = estimator.classes_
-        labels = known_labels(y, classes)
+        labels = known_labels(y, classes, missing=True)
         positive = None
         if labels.ndim == 1 and len(classes) == 2:
             positive = positive_of(estimator, labels, self.pos_label)

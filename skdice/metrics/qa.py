@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import check_choice, check_lengths, checked, shown
+from skdice._types import Rows
+from skdice.inputs.rows import as_row_list
 
 __all__ = [
     "answer_exact_match_score",
@@ -124,7 +126,7 @@ def _f1(answer: str, text: str, language: str) -> float:
 
 
 @checked
-def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:
+def answer_f1_score(y_true: Rows, y_pred: Sequence[str], *, language: str = "en") -> float:
     """Mean F1 over the words that a prediction and its best answer share.
 
     Parameters
@@ -167,7 +169,7 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
 
 
 @checked
-def answer_exact_match_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:
+def answer_exact_match_score(y_true: Rows, y_pred: Sequence[str], *, language: str = "en") -> float:
     """Share of predictions that equal one of their answers, after normalising both.
 
     Parameters and errors are those of `answer_f1_score`.

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
-from itertools import chain
-from numbers import Integral
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import (
-    check_choice,
-    check_lengths,
-    check_ordered,
-    checked,
-    is_ordered,
-    printable,
-)
+from skdice._checks import check_choice, checked, printable
 from skdice._tables import TextTable
 from skdice._types import Rows
+from skdice.inputs.rows import check_ordered
+from skdice.inputs.sentences import Spans, read_tags, spans_of, tag_rows, without_unknown
+from skdice.metrics.classification import precision_recall_f1
 from skdice.metrics.credit import MODES, credit
 from skdice.tags.schemes import (
     SCHEMES,
     get_spans,
     infer_scheme,
-    refuse_strays,
-    strict_spans,
     to_tags,
 )
-from skdice.tags.spans import Span
 
 __all__ = [
     "convert_scheme",
@@ -48,26 +39,8 @@ __all__ = [
 ]
 
 
-Tags = list[list[Any]]
-Spans = list[list[Span]]
-
-
-def _tag_lists(name: str, rows: Any) -> Tags:
-    """Sentences as lists of tags."""
-    check_ordered(rows, name, "a list with a list of tags for each sentence")
-    lists: Tags = []
-    for i, row in enumerate(rows.tolist() if isinstance(rows, np.ndarray) else rows):
-        wanted = f"a list with the tags of one sentence; for a single sentence give [{name}]"
-        check_ordered(row, f"{name}[{i}]", wanted)
-        lists.append(list(row))
-        for j, tag in enumerate(lists[-1]):
-            if tag is not None and not isinstance(tag, str):
-                raise TypeError(f"{name}[{i}][{j}] is {tag!r}, not a string: tags are strings")
-    return lists
-
-
 @checked
-def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
+def convert_scheme(y: Rows, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
     """The same spans, tagged in another scheme.
 
     Parameters
@@ -92,52 +65,18 @@ def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[li
     """
     check_choice("to", to, SCHEMES)
     check_choice("scheme", scheme, ("auto", *SCHEMES))
-    rows = _tag_lists("y", y)
+    rows = tag_rows(y)
     scheme = infer_scheme(rows) if scheme == "auto" else scheme
     if scheme == "plain" and rows:
         raise ValueError("y holds plain tags, which do not say where spans begin and end")
     converted = (to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows)
-    return [_without_unknown(*pair) for pair in zip(rows, converted, strict=True)]
-
-
-def _without_unknown(true: list[Any], tags: list[Any]) -> list[Any]:
-    """Tags with None where the true tag is None."""
-    return [None if a is None else b for a, b in zip(true, tags, strict=True)]
-
-
-def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
-    """Tags of sentences that match in their lengths, and the name of their scheme.
-
-    ``"auto"`` is the scheme of `y_true`, or of both if `y_true` holds no entity. Predicted tags are
-    None where the true one is.
-    """
-    check_choice("scheme", scheme, ("auto", *SCHEMES))
-    true, pred = _tag_lists("y_true", y_true), _tag_lists("y_pred", y_pred)
-    check_lengths("sentences", y_true=true, y_pred=pred)
-    for i, (a, b) in enumerate(zip(true, pred, strict=True)):
-        if len(a) != len(b):
-            raise ValueError(f"y_true[{i}] has {len(a)} tags, but y_pred[{i}] has {len(b)}")
-        pred[i] = _without_unknown(a, b)
-        if pred[i].count(None) > a.count(None):
-            raise TypeError(f"y_pred[{i}] holds None: a predicted tag is a string")
-    if scheme == "auto":
-        scheme = infer_scheme(true if any({*row} - {"O", None} for row in true) else [*true, *pred])
-    if scheme != "plain":
-        refuse_strays(true, "y_true")
-        refuse_strays(pred, "y_pred")
-    return true, pred, scheme
-
-
-def _ratio(hits: np.ndarray, totals: np.ndarray, zero_division: float) -> np.ndarray:
-    result = np.full(len(hits), float(zero_division))
-    np.divide(hits, totals, out=result, where=totals > 0)
-    return result
+    return [without_unknown(*pair) for pair in zip(rows, converted, strict=True)]
 
 
 @checked
 def span_precision_recall_fscore_support(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = None,
     scheme: str = "auto",
@@ -202,35 +141,31 @@ def span_precision_recall_fscore_support(
     if labels is not None:
         check_ordered(labels, "labels", "a list of types")
     background = None if labels is not None and "O" in labels else "O"
-    true, pred = _as_spans(y_true, y_pred, scheme, mode == "strict", background)
+    true, pred = spans_of(y_true, y_pred, scheme, strict=mode == "strict", background=background)
     return _scores(true, pred, average, labels, zero_division)
 
 
 def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: float) -> Any:
-    sets = [{(i, *span) for i, row in enumerate(rows) for span in row} for rows in (true, pred)]
-    n_true, n_pred, n_hits = (Counter(s[1] for s in spans) for spans in (*sets, sets[0] & sets[1]))
-    types = sorted(set(n_true) | set(n_pred)) if labels is None else list(labels)
-    hits, found, support = (
-        np.array([counts[t] for t in types], dtype=np.int64) for counts in (n_hits, n_pred, n_true)
-    )
+    sets = [{(i, *span) for i, row in enumerate(rows) for span in row} for rows in (pred, true)]
+    n_of = [Counter(span[1] for span in spans) for spans in (sets[0] & sets[1], *sets)]
+    types = sorted(set(n_of[1]) | set(n_of[2])) if labels is None else list(labels)
+    counts = np.array([[n[kind] for kind in types] for n in n_of], dtype=np.int64).reshape(3, -1)
     if average == "micro":
-        hits, found, support = (values.sum(keepdims=True) for values in (hits, found, support))
-    precision = _ratio(hits, found, zero_division)
-    recall = _ratio(hits, support, zero_division)
-    # From counts, 2 TP / (2 TP + FP + FN), F1 is rounded only once.
-    fscore = _ratio(2 * hits, found + support, zero_division)
+        counts = counts.sum(axis=1, keepdims=True)
+    # F1 is computed from counts, so that it is rounded only once.
+    scores, support = precision_recall_f1(counts, zero_division), counts[2]
     if average is None:
-        return precision, recall, fscore, support
+        return *scores, support
     if not len(support):
         return (float(zero_division),) * 3 + (0,)
     weights = support if average == "weighted" and support.any() else None
-    p, r, f = (float(np.average(v, weights=weights)) for v in (precision, recall, fscore))
+    p, r, f = np.average(scores, axis=1, weights=weights).tolist()
     return p, r, f, int(support.sum())
 
 
 @checked
 def span_precision_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of predicted spans that are right; see `span_precision_recall_fscore_support`.
 
@@ -245,7 +180,7 @@ def span_precision_score(
 
 @checked
 def span_recall_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """Share of true spans that are found; see `span_precision_recall_fscore_support`.
 
@@ -260,7 +195,7 @@ def span_recall_score(
 
 @checked
 def span_f1_score(
-    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+    y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """F1 over spans; see `span_precision_recall_fscore_support`.
 
@@ -273,57 +208,10 @@ def span_f1_score(
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[2]
 
 
-def _is_span(span: Any) -> bool:
-    if not isinstance(span, (tuple, list)) or len(span) != 3 or not isinstance(span[0], str):
-        return False
-    floats = (b for b in span[1:] if not isinstance(b, Integral))
-    return all(isinstance(b, (float, np.floating)) and b.is_integer() for b in floats)
-
-
-def read_spans(y: Any, name: str) -> Spans:
-    """Spans of each sentence, which must be (type, start, end) with whole numbers."""
-    check_ordered(y, name, "a list with a list of spans for each sentence")
-    rows: Spans = []
-    for i, row in enumerate(y):
-        # The order of a sentence's spans does not matter.
-        check_ordered([*row] if isinstance(row, Set) else row, f"{name}[{i}]", "a list of spans")
-        for span in row:
-            if not _is_span(span):
-                raise TypeError(
-                    f"{name}[{i}] holds {span!r}: a span is (type, start, end), in whole tokens"
-                )
-        rows.append([(str(kind), int(start), int(end)) for kind, start, end in row])
-    return rows
-
-
-def _as_spans(y_true: Any, y_pred: Any, scheme: str, strict: bool, background: Any) -> list[Spans]:
-    """True and predicted spans of sentences, from tags or from spans."""
-    if not _holds_spans(y_true, y_pred):
-        true, pred, scheme = read_tags(y_true, y_pred, scheme)
-        read = strict_spans if strict else get_spans
-        return [[read(row, scheme, background) for row in rows] for rows in (true, pred)]
-    true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
-    check_lengths("sentences", y_true=true, y_pred=pred)
-    return [true, pred]
-
-
-def _holds_spans(*given: Any) -> bool:
-    """Tell if the first item of any sentence is a tuple or a list, and not a tag."""
-    for y in given:
-        lists = (
-            row
-            for row in (y if is_ordered(y) else ())
-            if isinstance(row, (list, tuple, np.ndarray, Set))
-        )
-        for item in chain.from_iterable(lists):
-            return isinstance(item, (tuple, list))
-    return False
-
-
 @checked
 def token_f1_score(
-    y_true: Any,
-    y_pred: Any,
+    y_true: Rows,
+    y_pred: Rows,
     *,
     average: str | None = "micro",
     background: str | None = "O",
@@ -464,9 +352,7 @@ def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, 
     of_type, of_all = credit(true, pred, mode)
     n_true = Counter(span[0] for row in true for span in row)
     support = [n_true[kind] for kind in of_type]
-    hits, found, wanted = np.array([*of_type.values(), of_all]).T
-    ratios = [_ratio(*pair, 0.0) for pair in ((hits, found), (hits, wanted))]
-    scores = np.array([*ratios, _ratio(2 * hits, found + wanted, 0.0)])
+    scores = precision_recall_f1(np.array([*of_type.values(), of_all]).T)
     of_types, total = scores[:, :-1], sum(support)
     rows = {kind: (*of_types[:, i], n_true[kind]) for i, kind in enumerate(of_type)}
     rows["micro avg"] = (*scores[:, -1], total)

@@ -6,10 +6,12 @@ from skdice.model_selection.comparison import Comparison, compare_losses
 from skdice.model_selection.folds import OutOfFold, out_of_fold
 from skdice.model_selection.search import LossSearchCV
 from skdice.model_selection.spaces import loss_space
+from skdice.resampling.stratification import MultilabelStratifiedKFold
 
 __all__ = [
     "Comparison",
     "LossSearchCV",
+    "MultilabelStratifiedKFold",
     "OneMinus",
     "OutOfFold",
     "adapt_prior",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from skdice._checks import plain_values, shown
+from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import UnweightedScoreWarning
-from skdice.inputs.labels import as_labels, read_labels
-from skdice.inputs.texts import check_groups, holds_tags
+from skdice.inputs.labels import UNKNOWN, as_labels, read_labels
+from skdice.inputs.rows import check_groups, plain_values
+from skdice.inputs.sentences import holds_tags
+from skdice.resampling.stratification import MultilabelStratifiedKFold
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
@@ -83,7 +86,9 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
         check_groups(params["groups"], len(y))
     try:
         if classifier:  # scikit-learn reads no lists of names
-            y = as_labels(y)
+            y = as_labels(y, missing=True)
+            if y.ndim == 2 and (cv is None or isinstance(cv, Integral)):
+                cv = MultilabelStratifiedKFold(5 if cv is None else int(cv))
         folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
         rows = np.arange(len(y))
         for train, test in folds:
@@ -101,11 +106,11 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
 
 def check_classes(y: Any, splits: list[Any]) -> None:
     """Refuse labels of one class, and folds that train without a class."""
-    labels = read_labels(y)
+    labels = read_labels(y, missing=True)
     several = labels.multilabel
     names = labels.classes.tolist() if several else [0]
     for name, column in zip(names, np.atleast_2d(labels.values.T), strict=True):
-        classes = set(np.unique(column).tolist())
+        classes = set(np.unique(column).tolist()) - ({UNKNOWN} if several else set())
         if len(classes) < 2 and not several:  # a constant column of several passes
             raise ValueError(f"y holds one class only {sorted(classes)}: a classifier needs two")
         for fold, (train, _) in enumerate(splits):
@@ -114,7 +119,7 @@ def check_classes(y: Any, splits: list[Any]) -> None:
                 what = f"value {value!r} of column {name!r} of y" if several else f"class {value!r}"
                 raise ValueError(
                     f"cv leaves the {what} out of the training rows of fold {fold}: use fewer "
-                    f"folds, or {'KFold(shuffle=True)' if several else 'StratifiedKFold'}"
+                    f"folds, or {'Multilabel' if several else ''}StratifiedKFold"
                 )
 
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 from skdice import __version__
 from skdice._checks import check_has, checked, shown
 from skdice._tables import html_table, text_table
+from skdice._types import Data
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.engine.fit_plan import check_validation, length_of_fit
@@ -224,13 +225,13 @@ class Comparison:
 @checked
 def compare_losses(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Data,
+    y: Data,
     *,
-    X_test: Any,
-    y_test: Any,
-    X_val: Any = None,
-    y_val: Any = None,
+    X_test: Data,
+    y_test: Data,
+    X_val: Data | None = None,
+    y_val: Data | None = None,
     losses: Sequence[Any] = COMPARED,
     seeds: int | Sequence[int] = 3,
     title: str = "",

@@ -13,13 +13,14 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 from torch.serialization import safe_globals
 
-from skdice._checks import check_given, check_has, checked, plain_values, shown
+from skdice._checks import check_has, checked, shown
+from skdice._types import Data, Rows
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
 from skdice.estimators.before_folds import check_rows, with_pos_label
 from skdice.estimators.held_out import aligned, fitted_on, group_folds, probabilities_of
 from skdice.inputs.entities import Entity
 from skdice.inputs.labels import as_labels
-from skdice.inputs.texts import object_array, take
+from skdice.inputs.rows import check_given, object_array, plain_values, take
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
 from skdice.tags.spans import ScoredSpan
@@ -64,10 +65,10 @@ class OutOfFold(NamedTuple):
 @checked
 def out_of_fold(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Data,
+    y: Data,
     cv: Any = 5,
-    groups: Any = None,
+    groups: Rows | None = None,
     *,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
@@ -135,7 +136,7 @@ def out_of_fold(
     check_rows(estimator, X, y)
     classifies = is_classifier(estimator)
     if groups is not None:
-        cv = group_folds(cv, classifies and as_labels(y).ndim == 1)
+        cv = group_folds(cv, classifies and as_labels(y, missing=True).ndim == 1)
     splits = folds_of(cv, X, y, classifies, groups=groups)
     n, tests = len(y), [np.arange(len(y))[test] for _, test in splits]
     if not np.array_equal(np.sort(np.concatenate(tests)), np.arange(n)):

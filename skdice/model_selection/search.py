@@ -20,11 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice._fitting import all_or_nothing, check_params
+from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.before_folds import check_rows
-from skdice.inputs.texts import holds_tags
+from skdice.inputs.sentences import holds_tags
 from skdice.model_selection.checks import (
     check_classes,
     check_scores,
@@ -212,7 +213,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     # ---- the search
 
     @partial(all_or_nothing, of=Exception)  # an interrupted search keeps its finished trials
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Data, y: Data | None = None, **params: Any) -> Self:
         """Run the trials, and fit the best parameters on all data.
 
         Parameters
@@ -371,7 +372,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Classes of the best estimator."""
         return self._check_refit().classes_
 
-    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+    def score(self, X: Data, y: Data | None = None, **params: Any) -> float:
         """The score by which the best parameters were chosen.
 
         Parameters

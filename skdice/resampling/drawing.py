@@ -10,10 +10,12 @@ from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import clone
 
-from skdice._checks import KINDS, as_row_list, shown
+from skdice._checks import KINDS, shown
 from skdice._compat import get_sampler_tags
+from skdice._types import Data
 from skdice.inputs.labels import is_indicator, single_labels
-from skdice.inputs.texts import holds_tags
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.sentences import holds_tags
 from skdice.resampling.tags import TagSampler
 
 
@@ -91,7 +93,7 @@ class BalancedBatchSampler:
     """
 
     def __init__(
-        self, sampler: Any, y: Any, *, batch_size: int = 32, random_state: int = 0
+        self, sampler: Any, y: Data, *, batch_size: int = 32, random_state: int = 0
     ) -> None:
         check_sampler(sampler)
         for name, value, least in (

@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from skdice._checks import plain_values, shown
+from skdice._checks import shown
+from skdice._types import Data, Rows
 from skdice.inputs.labels import as_labels
-from skdice.inputs.texts import as_texts, take
+from skdice.inputs.rows import plain_values, take
+from skdice.inputs.texts import as_texts
 from skdice.metrics import positive_class
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.text import TextOverSampler
@@ -20,8 +22,8 @@ _ODDS_GROWTH = (0.79 / 0.21) / (0.63 / 0.37)
 
 
 def table8_training_sets(
-    X: Any,
-    y: Any,
+    X: Rows,
+    y: Data,
     *,
     pos_label: Any = None,
     gazetteer: Any = None,

@@ -10,8 +10,10 @@ from typing import Any, Self
 import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
 
-from skdice._checks import KINDS, as_row_list, plain_values, shown
+from skdice._checks import KINDS, shown
 from skdice._compat import get_sampler_tags, name_estimators
+from skdice._types import Data
+from skdice.inputs.rows import as_row_list, plain_values
 
 
 class Pipeline(_Pipeline):
@@ -36,7 +38,7 @@ class Pipeline(_Pipeline):
     ValueError: SMOTE() computes with numbers, but X holds text here: put TransformerFeatures()...
     """
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Data, y: Data | None = None, **params: Any) -> Self:
         """Check the samplers, then fit as imbalanced-learn does."""
         self._check_samplers(X)
         return super().fit(X, y, **params)

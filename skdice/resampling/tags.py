@@ -13,9 +13,12 @@ from sklearn.utils import check_random_state
 
 from skdice._compat import Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
-from skdice.inputs.texts import as_sentences, as_tags, take
+from skdice._types import Rows
+from skdice.inputs.rows import take
+from skdice.inputs.sentences import as_sentences, as_tags
+from skdice.inputs.texts import holds_texts
 from skdice.tags.schemes import get_spans, infer_scheme
-from skdice.text.alignment import holds_texts, tags_of_texts
+from skdice.text.alignment import tags_of_texts
 
 
 class TagSampler(BaseSampler):
@@ -23,13 +26,13 @@ class TagSampler(BaseSampler):
 
     _sampling_type = "bypass"
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Rows) -> Self:
         """Check the sentences and the `sampling_strategy`; `fit_resample` is what draws."""
         self.fit_resample(X, y)
         return self
 
     @all_or_nothing
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def fit_resample(self, X: Rows, y: Rows) -> tuple[Any, Any]:
         """Draw sentences.
 
         Parameters

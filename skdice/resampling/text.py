@@ -10,23 +10,25 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.utils import check_consistent_length
 
-from skdice._checks import plain_values
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
+from skdice._types import Data, Rows
 from skdice.inputs.labels import as_labels, read_labels, single_labels
-from skdice.inputs.texts import as_texts, holds_tags, take
+from skdice.inputs.rows import plain_values, take
+from skdice.inputs.sentences import holds_tags
+from skdice.inputs.texts import as_texts
 
 
 class _Texts:
     """Let an imbalanced-learn sampler draw rows of texts through a column of row numbers."""
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+    def fit(self, X: Rows, y: Data, **params: Any) -> Self:
         """Check X, y and `sampling_strategy`; `fit_resample` is what draws."""
         check_params(self)
         return super().fit(_numbered(X, y), single_labels(y), **params)  # type: ignore[misc]
 
     @all_or_nothing
-    def fit_resample(self, X: Any, y: Any, **params: Any) -> tuple[Any, Any]:
+    def fit_resample(self, X: Rows, y: Data, **params: Any) -> tuple[Any, Any]:
         """Draw rows.
 
         Parameters

@@ -127,10 +127,9 @@ def refuse_strays(rows: Sequence[Sequence[str | None]], name: str = "y") -> None
         i, j = places[0]
         strays = sorted(_strays(tag for row in rows for tag in row if tag is not None))
         raise ValueError(
-            f"{name}[{i}][{j}] is {rows[i][j]!r}, which is neither 'O' nor PREFIX-TYPE such as "
-            f"'B-PER', as other tags are ({len(places)} such tags: {strays[:5]}): write 'O' where "
-            "no span is, or mend the prefix; scheme='plain', where a scheme is asked for, reads "
-            "each tag as a type of its own"
+            f"{name}[{i}][{j}] is {rows[i][j]!r}, which is in no scheme ({len(places)} such tags: "
+            f"{strays[:5]}): give 'O' or PREFIX-TYPE such as 'B-PER'; scheme='plain', where a "
+            "scheme is asked for, reads each tag as a type of its own"
         )
 
 

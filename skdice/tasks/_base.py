@@ -11,8 +11,6 @@ from torch import nn
 
 from skdice import backbones
 from skdice._warn import warn
-from skdice.datasets.source import Source
-from skdice.datasets.tables import Unlabelled
 from skdice.engine import adapters
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.encoded import EncodedDataset
@@ -22,11 +20,10 @@ from skdice.engine.module import (
     EncoderWithHead,
     TaskModel,
     checkpoint_gradients,
-    copy_out_of_file,
     freeze,
 )
 from skdice.exceptions import UnnamedLabelsWarning
-from skdice.inputs.texts import check_weights
+from skdice.inputs.rows import check_weights
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 
@@ -50,7 +47,6 @@ class Task(ABC):
     hub_tag: ClassVar[str]
     head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
     example: ClassVar[str]  # of X, as code
-    keys: ClassVar[tuple[str, ...]]  # of a row of X in JSON lines
     # In which predictions are written, and the methods that predict them; "auto" is the first.
     formats: ClassVar[dict[str, str]]
     tuned_by: ClassVar[str] = "BiasTunedClassifier"  # the estimator that tunes its decision
@@ -58,7 +54,7 @@ class Task(ABC):
     judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
     outputs: ClassVar[str] = "classes_"  # the attribute that names the outputs of the head
     unit: ClassVar[str] = "texts"  # what the loss counts
-    rows_are: ClassVar[str] = "lines"  # where they are no JSON; or "blocks" of lines, or "json"
+    rows_are: ClassVar[str] = "lines"  # of a stream; or "blocks" of lines, "json", or "mixed" lines
     modes: ClassVar[tuple[str, ...]] = ("strict",)  # which spans count as found
     has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
@@ -164,8 +160,8 @@ class Task(ABC):
             if model.adapter is not None:
                 adapters.add_adapter(module, model.adapter)
         freeze(module, model.frozen)
-        copy_out_of_file(module)
-        checkpoint_gradients(module, model.gradient_checkpointing)
+        if model.gradient_checkpointing:
+            checkpoint_gradients(module, True)
         model.tokenizer_, model.module_ = tokenizer, module
 
     def update_module(self, model: Any, module: EncoderModule) -> None:
@@ -264,30 +260,15 @@ class Task(ABC):
         """Return a scorer for a search on a data set; None is the estimator's own score."""
         return None
 
-    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
-        """Return the options of `skdice.datasets.read_dataset` for files of the task.
-
-        `table` holds those of `read_table`, and `of_offsets` ``on_misaligned`` and ``offsets``.
-        """
-        return table
-
     def formats_of(self, model: Any) -> dict[str, str]:
         """Return the formats in which a model's predictions are written, as in `formats`."""
         return self.formats
 
-    @abstractmethod
-    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
-        """Return the inputs of a file with or without labels, each with its id or the like.
+    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
+        """Return a row in a format: a record of JSON lines, or the text of its line or lines.
 
-        `table` holds the options of `skdice.datasets.read_texts` for its columns.
+        `meta` is what else is known of the input, and `found` what was predicted.
         """
-
-    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
-        """Return the record of a row in JSON lines, from its input and what was predicted."""
-        raise NotImplementedError
-
-    def line(self, x: Any, found: Any) -> str:
-        """Return the line, or lines, of a row in a format that is not JSON."""
         raise NotImplementedError
 
     def reported(self, model: Any, X: Any) -> Any:

@@ -33,7 +33,7 @@ def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
 
 
 def further_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
-    """The labels of further training; new ones come last in the classes, and the head grows."""
+    """The labels of further training; with new ones the head grows."""
     if model.multilabel_ and labels.multilabel:
         of_table = labels.given == "table"
         unseen = set() if of_table else {*labels.classes.tolist()} - {*model.classes_.tolist()}
@@ -53,7 +53,8 @@ def further_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
             f"y holds labels of a kind that the first fit did not see, such as {shown(found[0])}: "
             f"give labels such as {before[:20]}, or fit with warm_start=False"
         )
-    model.classes_ = np.array(before + [label for label in found if label not in before])
+    if new := [label for label in found if label not in before]:
+        model.classes_ = np.array(sorted(before + new))
     return labels.values
 
 
@@ -76,7 +77,7 @@ def held_out_labels(model: Any, held: Examples, given: Labels) -> np.ndarray:
 
 def _check_occurring(labels: Labels) -> None:
     """Warn of labels that no row has: nothing about them can be learned."""
-    empty = labels.classes[~labels.values.any(axis=0)].tolist()
+    empty = labels.classes[~(labels.values == 1).any(axis=0)].tolist()
     if empty:
         warn(
             f"y has no row with the labels {empty[:20]}, which the model will learn never to "

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from skdice.datasets.source import Source
-from skdice.datasets.squad import squad
-from skdice.datasets.tables import Unlabelled
 from skdice.inputs.answers import as_questions
 from skdice.tasks._base import Task
 from skdice.tasks.token_rows import table_of_scores
@@ -18,7 +15,6 @@ class QuestionRows(Task):
 
     rows = "questions with contexts"
     example = '[("Who sings?", "Every day Ann sings in Rome.")]'
-    keys: ClassVar[tuple[str, ...]] = ("question", "context")
     formats: ClassVar[dict[str, str]] = {"squad": "predict", "jsonl": "predict"}
     rows_are = "json"
 
@@ -30,18 +26,9 @@ class QuestionRows(Task):
         """Return the contexts: questions on one context are split together."""
         return [context for _, context in X]
 
-    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
-        """Return what becomes of answers that are not at their offset."""
-        return {**table, "on_misaligned": of_offsets["on_misaligned"]}
-
-    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
-        """Return questions with contexts, and their ids."""
-        pairs, _, ids = squad(source, with_answers=False)
-        return Unlabelled(pairs, ids)
-
-    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
+    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
         """Return the question and its answer."""
-        return {"id": meta, "question": x[0], "answer": found}
+        return {"id": meta["id"], "question": x[0], "answer": found}
 
     def report(
         self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -14,14 +15,12 @@ from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice.datasets.auto import OF_CELLS
-from skdice.datasets.source import Source
-from skdice.datasets.tables import Unlabelled, to_predict
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.window_pooling import TextDataset, WindowPooling
 from skdice.inputs.labels import (
+    UNKNOWN,
     Labels,
     known_labels,
     places_of,
@@ -29,7 +28,8 @@ from skdice.inputs.labels import (
     read_labels,
     single_labels,
 )
-from skdice.inputs.texts import as_texts, check_weights, check_width
+from skdice.inputs.rows import check_weights
+from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
@@ -49,7 +49,6 @@ class Classification(Task):
     hub_tag = "text-classification"
     head = "SequenceClassification"
     example = '["Win a free prize now"]'
-    keys = ("text", "text_pair")
     formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
     per_position = False
 
@@ -62,16 +61,16 @@ class Classification(Task):
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
         texts = as_texts(X)
-        return texts, read_labels(y, len(texts))
+        return texts, read_labels(y, len(texts), missing=True)
 
     def check_test(self, y: Any, y_test: Any) -> None:
         """Refuse labels of test rows that training does not have."""
-        labels = read_labels(y)
-        known_labels(y_test, labels.classes, labels.multilabel, "y_test")
+        labels = read_labels(y, missing=True)
+        known_labels(y_test, labels.classes, labels.multilabel, "y_test", missing=True)
 
     def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return labels or 0/1 rows for folds, and for samplers one label a row."""
-        return read_labels(y).values, single_labels(y)
+        return read_labels(y, missing=True).values, single_labels(y)
 
     # ---- training
 
@@ -111,11 +110,11 @@ class Classification(Task):
         """Return the labels that rows have."""
         if not targets.multilabel:
             return targets.classes.tolist()
-        return targets.classes[targets.values.any(axis=0)].tolist()
+        return targets.classes[(targets.values == 1).any(axis=0)].tolist()
 
     def strata(self, model: Any, data: Examples) -> Any:
-        """Return the labels; of several labels there are no strata."""
-        return None if model.multilabel_ else data.targets
+        """Return the labels, 0/1 rows where there are several."""
+        return data.targets
 
     def sampled(self, model: Any, data: Examples) -> Any:
         """Return the labels; of several labels the rarest of each row, as it has one class."""
@@ -190,18 +189,20 @@ class Classification(Task):
         """Return the loss with the counts of the classes; of two, the other is the background."""
         rows = slice(None) if drawn is None else drawn
         share = _shares(data)[rows]
+        total = float(share.sum(dtype=float))
         of_loss = {"multilabel": model.multilabel_, "classes": model.classes_}
         of_loss |= self.updates(model, len(share))
         if model.multilabel_:
-            counts = share @ dataset.targets[rows]
+            targets = dataset.targets[rows]
+            # Of all rows, as if those whose label is not known were like the others.
+            known = share @ (targets != UNKNOWN)
+            counts = share @ (targets == 1) * (total / np.where(known > 0, known, 1))
         else:
             targets = self._indices(model, data)[rows]
             counts = np.bincount(targets, share, minlength=len(model.classes_))
         positive = positive_index(model)
         background = None if positive is None else 1 - positive
-        return prepared_loss(
-            model, counts, float(share.sum(dtype=float)), mode, background=background, **of_loss
-        )
+        return prepared_loss(model, counts, total, mode, background=background, **of_loss)
 
     def updates(self, model: Any, n_rows: int) -> dict[str, int]:
         """Return what ``ema_decay="auto"`` follows: nothing, as full fits do not gain by it."""
@@ -246,7 +247,8 @@ class Classification(Task):
 
     def truth(self, model: Any, X: Any, y: Any) -> Any:
         """Return labels or 0/1 rows, all of them known to the model."""
-        labels = known_labels(y, model.classes_, getattr(model, "multilabel_", False))
+        several = getattr(model, "multilabel_", False)
+        labels = known_labels(y, model.classes_, several, missing=True)
         check_consistent_length(X, labels)
         return labels
 
@@ -264,8 +266,9 @@ class Classification(Task):
         if not len(table):
             return {}
         if model.multilabel_:
-            t, p = (known_labels(y, model.classes_, True).astype(int) for y in (true, predicted))
-            return {"cost": float(table[t, p].sum(axis=1).mean())}
+            t, p = (known_labels(y, model.classes_, True, missing=True) for y in (true, predicted))
+            of_label = np.where(t == UNKNOWN, 0, table[np.maximum(t, 0), p.astype(int)])
+            return {"cost": float(of_label.sum(axis=1).mean())}
         place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
         if {str(label) for label in true} - set(place):  # what these cost is not known
             return {}
@@ -310,8 +313,8 @@ class Classification(Task):
         return any(isinstance(row, list) for row in y)
 
     def split_strata(self, y: Any) -> Any:
-        """Return the labels; of several labels the rarest of each row."""
-        return single_labels(y)
+        """Return the labels, 0/1 rows where there are several."""
+        return read_labels(y, missing=True).values
 
     def scorer(self, y: Any) -> Any:
         """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
@@ -322,29 +325,21 @@ class Classification(Task):
             return ClassScorer()
         return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
 
-    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
-        """Return texts or pairs, with the cells of their rows."""
-        # A model of transformers does not tell whether it takes texts or pairs.
-        columns = table.get("text_columns") or [""]
-        width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
-        columns = {name: value for name, value in table.items() if name not in OF_CELLS}
-        return to_predict(source, width, **columns)
+    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
+        """Return the id if there is one, the text, its label or labels, and their probabilities.
 
-    def line(self, x: Any, found: Any) -> str:
-        """Return the labels and the text with tabs between them."""
-        label = ",".join(map(str, found)) if isinstance(found, list) else str(found)
-        cells = [label, *([x] if isinstance(x, str) else x)]
-        return "\t".join(" ".join(cell.split()) for cell in cells)
-
-    def record(self, model: Any, how: str, x: Any, meta: Any, found: Any) -> dict[str, Any]:
-        """Return the id if there is one, the text, its label or labels, and their probabilities."""
+        As a line they are the label, or a list of JSON of several, and the text.
+        """
+        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+        if how == "tsv":
+            label = json.dumps(found, ensure_ascii=False) if isinstance(found, list) else found
+            return "\t".join(" ".join(str(cell).split()) for cell in (label, *texts.values()))
         classes = model.classes_.tolist()
-        label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
+        label = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
         if not model.multilabel_:
             label = classes[found.argmax()]
-        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
         probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
-        ids = meta if isinstance(meta, dict) else {}  # and not the cells of a table
+        ids = {"id": meta["id"]} if "id" in meta else {}
         return {**ids, **texts, "label": label, "probabilities": probabilities}
 
     def reported(self, model: Any, X: Any) -> Any:

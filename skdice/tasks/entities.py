@@ -9,17 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdice import backbones
-from skdice._checks import as_row_list
-from skdice.datasets.annotations import annotated
-from skdice.datasets.auto import OF_CELLS
-from skdice.datasets.files import suffix_of
-from skdice.datasets.find import find
-from skdice.datasets.source import Source
-from skdice.datasets.tables import Unlabelled, to_predict
 from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.entities import Entity, check_type, read_entities
-from skdice.inputs.texts import as_single_texts, check_weights
+from skdice.inputs.rows import as_row_list, check_weights
+from skdice.inputs.texts import as_single_texts
 from skdice.metrics.span import report_of_spans, report_text
 from skdice.tags.schemes import infer_scheme
 from skdice.tags.spans import ScoredSpan
@@ -49,14 +43,13 @@ class Entities(Tagging):
     rows = "texts with entities"
     estimator = "DiceEntityRecognizer"
     example = '["Ann lives in Rome."]'
-    keys = ("text",)
     formats: ClassVar[dict[str, str]] = dict.fromkeys(
         ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"), "predict"
     )
     outputs = "tags_"
     has_words = False
     is_default = False
-    rows_are = "lines"
+    rows_are = "mixed"
 
     # ---- rows
 
@@ -219,30 +212,7 @@ class Entities(Tagging):
             "of skdice.text, or `predict`, which do not."
         )
 
-    # ---- rows in files: see the command line, which writes what annotation tools read
-
-    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
-        """Return the column of texts, and how offsets are read."""
-        if isinstance(column := table.get("text_columns"), list):
-            raise ValueError(
-                f"text_columns={column} names several: texts with entities have no pair"
-            )
-        others = {name: value for name, value in table.items() if name != "text_columns"}
-        return {**of_offsets, **others, "text_column": None if column is None else str(column)}
-
-    def unlabelled(self, model: Any, source: Source, table: dict[str, Any]) -> Unlabelled:
-        """Return texts of a tool's file, of a table, or one on each line, and their metadata."""
-        form = find(source).format
-        if form is None and not source.is_json:
-            texts = [line for line in source.iter_lines() if line.strip()]
-            if table or suffix_of(source.path) in (".csv", ".tsv"):
-                columns = {name: value for name, value in table.items() if name not in OF_CELLS}
-                texts = to_predict(source, **columns).X
-            return Unlabelled(texts, [{} for _ in texts])
-        source.with_entities = False
-        source.text_column = self.file_options(table)["text_column"]
-        found = annotated(source, form or "jsonl")
-        return Unlabelled(found.texts, found.metadata)
+    # ---- rows in files: the formats of annotation tools write them
 
     def labels(self, y: Any) -> Iterable[Any] | None:
         """Return the types of all entities."""

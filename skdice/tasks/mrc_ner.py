@@ -12,16 +12,17 @@ from torch import nn
 from skdice.engine.fit_plan import Examples, Mode, check_known, check_reduction, fresh_loss
 from skdice.engine.module import EncoderModule
 from skdice.engine.span_heads import EncoderWithSpanHeads
-from skdice.inputs.texts import as_sentences, check_weights
+from skdice.inputs.rows import check_weights
+from skdice.inputs.sentences import as_entities, as_sentences
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags
-from skdice.tags.spans import ScoredSpan, flat_spans
+from skdice.tags.spans import ScoredSpan, Span, flat_spans
 from skdice.tasks.token_rows import TokenRows, table_of_scores
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 from skdice.text.qa import QueryWindow, encode_queries
-from skdice.text.queries import Span, as_entities, check_queries
+from skdice.text.queries import check_queries
 
 # A span, and the geometric mean and the minimum of its three probabilities.
 Candidate = tuple[Span, float, float]

@@ -20,12 +20,12 @@ from torch import nn
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
 from skdice.engine.devices import check_device, resolve_device, seeded
-from skdice.engine.dropout import FastDropout
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.engine.module import finite_bias
+from skdice.engine.parts import FastDropout
 from skdice.engine.recipe import updates_of
 from skdice.inputs.labels import places_of, read_labels
-from skdice.inputs.texts import check_weights
+from skdice.inputs.rows import check_weights
 from skdice.tasks._base import Blocks
 from skdice.tasks.classification import Classification
 
@@ -46,14 +46,14 @@ class Numbers(Classification):
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[Any, Any]:
         """Return rows with their `Labels`."""
-        return X, read_labels(y)
+        return X, read_labels(y, missing=True)
 
     def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         """Return rows of one type with labels and weights, and set the number of features."""
         # Most GPUs are many times slower in float64, and Apple's have none.
         on_cpu = check_device(model.device) == "cpu"
         rows = checked_rows(model, X, [np.float64, np.float32] if on_cpu else [np.float32])
-        labels = read_labels(y, rows.shape[0])
+        labels = read_labels(y, rows.shape[0], missing=True)
         if getattr(y, "ndim", 1) == 2 and not labels.multilabel:
             column_or_1d(y, warn=True)
         weights = check_weights(sample_weight, len(labels.values))

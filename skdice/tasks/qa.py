@@ -13,7 +13,7 @@ from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
-from skdice.inputs.texts import check_weights
+from skdice.inputs.rows import check_weights
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.tasks._base import Blocks

@@ -15,7 +15,7 @@ from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.exceptions import ValidationWarning
-from skdice.inputs.texts import as_names, as_sentences, as_tags
+from skdice.inputs.sentences import as_names, as_sentences, as_tags, read_tags
 from skdice.metrics import (
     span_f1_score,
     span_precision_recall_fscore_support,
@@ -23,7 +23,6 @@ from skdice.metrics import (
 )
 from skdice.metrics.calibration import SpanScales
 from skdice.metrics.credit import MODES
-from skdice.metrics.span import read_tags
 from skdice.tags.decoding import decode
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import (
@@ -99,8 +98,8 @@ class Tagging(TokenRows):
                 check_prefixes(new, model.scheme_)
             if model.scheme != "auto":
                 check_tags(tags, model.scheme_)
-            # The present tags keep their places, as the head has an output for each.
-            setattr(model, self.outputs, np.array(before + new))
+            if new:
+                setattr(model, self.outputs, np.array(sorted(before + new)))
             return
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"

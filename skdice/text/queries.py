@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skdice.inputs.texts import as_tags, target_rows
-from skdice.metrics.span import read_spans
-from skdice.tags.schemes import get_spans, infer_scheme
-from skdice.tags.spans import Span
-
 _NAMES = {
     "PER": "person",
     "LOC": "location",
@@ -51,34 +46,3 @@ def check_queries(queries: Any, types: Sequence[str]) -> dict[str, str]:
             "add one, or give queries=None for questions made from the labels' names"
         )
     return {kind: queries[kind] for kind in sorted(queries)}
-
-
-def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], str | None]:
-    """Spans of each sentence, and the scheme if `y` holds tags (None if it holds spans).
-
-    Parameters
-    ----------
-    y : list of lists of str, or list of lists of (type, start, end)
-        Tags, or spans in tokens with the end exclusive, which may overlap.
-    sentences : list of lists of str
-    """
-    rows = target_rows(y, len(sentences), "tags or spans", "sentences")
-    first = next((next(iter(row)) for row in rows if hasattr(row, "__len__") and len(row)), None)
-    if isinstance(first, str):
-        tags = as_tags(rows, sentences, complete=True)
-        scheme = infer_scheme(tags)
-        if scheme == "plain":
-            raise ValueError(
-                "y holds plain tags, and a reader needs entities: give tags such as B-PER, or "
-                "spans (type, start, end)"
-            )
-        return [list(get_spans(row, scheme)) for row in tags], scheme
-    spans = read_spans(rows, "y")
-    for i, (row, sentence) in enumerate(zip(spans, sentences, strict=True)):
-        for span in row:
-            if not 0 <= span[1] < span[2] <= len(sentence):
-                raise ValueError(
-                    f"y[{i}] holds {span!r}, which lies outside the {len(sentence)} tokens of "
-                    f"X[{i}] ({' '.join(sentence)[:60]!r})"
-                )
-    return spans, None

@@ -925,9 +925,10 @@ def test_records_on_standard_input_keep_their_ids(trained):
     ("text", "options", "message"),
     [
         ("", (), "the input is empty"),
-        ('{"tokens": ["a"]}\nb\n', (), "line 2: b is not a JSON object"),
-        ('{"words": ["a"]}\n', (), "line 1 has ['words'], and tagging needs ['tokens']"),
-        ('{"tokens": "a b"}\n', (), "X[0]"),
+        ('{"tokens": ["a"]}\nb\n', (), "'standard input', line 2: Expecting value at character 0"),
+        ('{"word": ["a"]}\n', (), "'standard input' holds no lists of tokens and tags"),
+        ('{"tokens": ["a"]}\n{"word": 1}\n', (), "line 2: no lists of tokens and tags, but"),
+        ('{"tokens": "a b"}\n', (), "holds no lists of tokens and tags"),
     ],
 )
 def test_bad_standard_input_is_named(trained, text, options, message):
@@ -938,9 +939,9 @@ def test_bad_standard_input_is_named(trained, text, options, message):
 
 
 def test_a_record_without_a_text_is_told_what_it_lacks(trained):
-    result = streamed('{"body": "win"}\n', trained / "c", "-")
+    result = streamed('{"a": "win", "b": "lunch"}\n', trained / "c", "-")
     assert result.exit_code == 1
-    message = "line 1 has ['body'], and classification needs ['text']"
+    message = "'standard input' has 2 columns that may be text ['a', 'b'], not 1: say which"
     assert message in " ".join(result.output.split())
 
 
@@ -991,7 +992,7 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
         assert "text_columns" in message
     result = streamed(RAW, model, "-")
     assert result.exit_code == 1
-    assert "standard input, line 1, holds running text" in " ".join(result.output.split())
+    assert "'standard input', line 1: holds running text" in " ".join(result.output.split())
     # Columns are read, numbered ones too, and without tags if the tokens' column is named.
     rows = [f"{a} {b}" for a, b in zip(tokens, tags, strict=True)]
     numbered = [f"{i}\t{token}\t_" for i, token in enumerate(tokens, 1)]
@@ -1221,12 +1222,10 @@ def test_compare_holds_no_single_row_out(files, tiny_backbone):
 
 
 def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
-    from skdice.cli import predict
-    from skdice.cli._options import Columns
     from skdice.datasets import files as reading
 
     model = DiceSequenceClassifier.from_pretrained(trained / "c")
-    texts, iter_lines, n_read = ["win money", 'see "you', "a, b"] * 100, reading.iter_lines, 0
+    texts, iter_lines, n_read = ["win money", 'see "you', "a, b"] * 1400, reading.iter_lines, 0
 
     def counting(path):
         nonlocal n_read
@@ -1234,18 +1233,23 @@ def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
             n_read += 1
             yield line
 
+    predict, n_at_first = DiceSequenceClassifier.predict_labels, []
+
+    def noting(self, X):
+        n_at_first.append(n_read)
+        return predict(self, X)
+
     monkeypatch.setattr(reading, "iter_lines", counting)
+    monkeypatch.setattr(DiceSequenceClassifier, "predict_labels", noting)
     file = trained / "lines.txt"
     file.write_text("\ufeff\n" + "\r\n".join(texts), encoding="utf-8", newline="")
-    labels = model.iter_predict(predict._lines_of(file), "predict_labels", 8)
-    found = [next(labels)]
-    assert n_read <= 2 + 2 * 8  # two blocks
-    assert [*found, *labels] == model.predict(texts).tolist()
-    assert [*predict._lines_of(file)] == read_texts(file) == Columns().unlabelled(file, model).X
-    monkeypatch.delattr(Columns, "unlabelled")  # which reads a file whole
+    monkeypatch.delattr("skdice.datasets.files.whole_text")  # which reads a file whole
     result = CliRunner().invoke(app, ["predict", str(trained / "c"), str(file)])
+    assert n_at_first[0] <= 2 + 4096 + 2  # the block that is predicted, and a look at the first
+    monkeypatch.undo()
     lines = [f"{y}\t{x}" for x, y in zip(texts, model.predict(texts), strict=True)]
     assert result.output.splitlines() == lines
+    assert read_texts(file) == texts
 
 
 @pytest.mark.parametrize(

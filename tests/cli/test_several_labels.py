@@ -85,7 +85,7 @@ def test_the_life_of_a_model(files, tiny_backbone, kind):
     result = run("predict", model, file, *columns)
     if kind == "csv":
         rows = list(csv.DictReader(result.stdout.splitlines()))
-        assert [row["predicted"] for row in rows] == [",".join(row) for row in NAMED]
+        assert [json.loads(row["predicted"]) for row in rows] == NAMED
     else:
         rows = [json.loads(line) for line in result.stdout.splitlines()]
         assert [row["predicted"] for row in rows] == NAMED

@@ -99,3 +99,14 @@ def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
     with pytest.raises(ValueError, match="one column only") as error:
         read_dataset(put(tmp_path, "see you\n\nwin it now\n", "a"))
     assert "tagging" not in str(error.value)
+
+
+def test_a_table_asks_no_tool(tmp_path, monkeypatch):
+    from skdice.datasets import find, labels
+
+    monkeypatch.setattr(find, "formats", pytest.fail)
+    monkeypatch.setattr(labels, "formats", pytest.fail)
+    path = put(tmp_path, "id,text,label\n1,see you,ham\n2,win now,spam\n", "a.csv")
+    assert read_dataset(path).y == ["ham", "spam"]
+    words = "Sentence #,Word,Tag\n1,Ann,B-PER\n,sings,O\n2,Rome,B-LOC\n"
+    assert read_dataset(put(tmp_path, words, "b.csv")).y == [["B-PER", "O"], ["B-LOC"]]

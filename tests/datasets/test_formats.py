@@ -292,7 +292,8 @@ def test_flat_squad(tmp_path):
     ):
         data = read_dataset(put(tmp_path, text, name))
         assert data.X == [("Who?", "Ann sings."), ("Why?", "Ann sings.")]
-        assert (data.y, data.ids, data.task) == ([[(0, "Ann")], []], ["a", "b"], "qa")
+        assert (data.y, data.task) == ([[(0, "Ann")], []], "qa")
+        assert data.meta == [{"id": "a"}, {"id": "b"}]
 
 
 def test_encodings(tmp_path):

@@ -8,12 +8,16 @@ import pytest
 
 from skdice.datasets import read_dataset, read_mrc_ner, read_squad, write_squad_predictions
 from skdice.inputs.answers import as_answers
-from skdice.text.queries import as_entities
+from skdice.inputs.sentences import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
 
 
 def squad(*questions, context="anna went to paris ."):
     return {"data": [{"title": "t", "paragraphs": [{"context": context, "qas": list(questions)}]}]}
+
+
+def ids_of(path, **options):
+    return [row["id"] for row in read_dataset(path, **options).meta]
 
 
 def test_squad_files(tmp_path):
@@ -26,15 +30,15 @@ def test_squad_files(tmp_path):
     pairs, answers = read_squad(path)
     assert pairs == [("who", "anna went to paris ."), ("why", "anna went to paris .")]
     assert answers == [[(0, "anna")], []]
-    assert read_dataset(path).ids == ["a", "b"]
+    assert ids_of(path) == ["a", "b"]
     path.write_text(json.dumps(squad(good, off, gone)))
     with pytest.raises(ValueError, match=r"question 'c': the answer 'paris' .* holds ' pari'"):
         read_squad(path)
     assert read_squad(path, on_misaligned="fix")[1] == [[(0, "anna")], [(13, "paris")]]
-    assert read_dataset(path, on_misaligned="fix").ids == ["a", "c"]
-    assert read_dataset(path, on_misaligned="drop").ids == ["a"]
+    assert ids_of(path, on_misaligned="fix") == ["a", "c"]
+    assert ids_of(path, on_misaligned="drop") == ["a"]
     assert read_squad(path, with_answers=False)[1] == [[]] * 3
-    assert read_dataset(path, with_answers=False).ids == ["a", "c", "d"]
+    assert ids_of(path, with_answers=False) == ["a", "c", "d"]
     path.write_text(json.dumps(squad(good, good)))
     with pytest.raises(ValueError, match="question id 'a' twice"):
         read_squad(path)
@@ -149,7 +153,8 @@ def test_questions_without_ids_and_paragraphs_without_articles(tmp_path):
         path = tmp_path / "s.json"
         path.write_text(json.dumps(value))
         data = read_dataset(path)
-        assert (data.task, data.X, data.y, data.ids) == ("qa", pairs, answers, ["0", "1"])
+        assert (data.task, data.X, data.y) == ("qa", pairs, answers)
+        assert data.meta == [{"id": "0"}, {"id": "1"}]
     path = tmp_path / "s.csv"
     cell = "\"{'text': ['Oslo'], 'answer_start': [13]}\""
     path.write_text(f"id,context,question,answers\n1,Ada sings in Oslo.,Where?,{cell}\n")

@@ -21,7 +21,7 @@ from skdice import (
 )
 from skdice.engine import checkpoints, used_embeddings
 from skdice.engine.checkpoints import Checkpoints, digest, parse_interval
-from skdice.engine.progress import trained_state
+from skdice.engine.module import trained_state
 from skdice.losses import DiceLoss
 from tests.fits import Tells, each_update, killed_at
 from tests.processes import forkserver
@@ -322,7 +322,7 @@ def test_an_interrupt_while_a_line_is_printed_finishes_nothing(
     with monkeypatch.context() as patch:
         patch.setattr("skdice.engine.callbacks.EpochLog.on_epoch_end", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            classifier(tmp_path).fit(*numbers)
+            classifier(tmp_path, verbose=1).fit(*numbers)
     assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
 
 
@@ -425,7 +425,7 @@ def test_bad_numbers_stop_a_short_epoch_whose_updates_are_not_looked_at(numbers,
     def only_count(fit):
         fit.progress.bad = torch.where(fit.progress.losses[-1].isfinite(), 0, fit.progress.bad + 1)
 
-    monkeypatch.setattr("skdice.engine.fit.count_skipped", only_count)
+    monkeypatch.setattr("skdice.engine.fit.Fit.count_skipped", only_count)
     X, y = numbers
     with pytest.raises(
         ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"

@@ -26,6 +26,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from skdice import (
     BiasTunedClassifier,
@@ -34,7 +35,6 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.estimators.tuned.classifier import _label_splits
 from skdice.inspection import span_probabilities
 from skdice.losses import TverskyLoss
 from skdice.metrics import (
@@ -85,13 +85,15 @@ def test_counted_spans_equal_the_metric(data, scheme):
     y_true = [[classes[i] for i in row[: len(row) // 2]] for row in rows]
     y_pred = [[classes[i] for i in row[len(row) // 2 :]] for row in rows]
     flat = np.array([classes.index(tag) for row in y_pred for tag in row], dtype=int)
-    counter = SpanCounter(y_true, classes, scheme)
-    assert counter.f1(flat) == pytest.approx(span_f1_score(y_true, y_pred, scheme=scheme))
+    counter, micro = SpanCounter(y_true, classes, scheme), Fbeta(average="micro")
+    assert micro.value(counter.counts(flat)) == pytest.approx(
+        span_f1_score(y_true, y_pred, scheme=scheme)
+    )
     # A tag that the model does not know still counts as missed.
     fewer = SpanCounter(y_true, classes[:2], scheme)
     only = [[classes[0]] * len(row) for row in y_true]
     expected = span_f1_score(y_true, only, scheme=scheme)
-    assert fewer.f1(np.zeros(len(flat), dtype=int)) == pytest.approx(expected)
+    assert micro.value(fewer.counts(np.zeros(len(flat), dtype=int))) == pytest.approx(expected)
 
 
 @pytest.mark.slow
@@ -620,19 +622,26 @@ def test_several_labels_of_any_classifier():
         BiasTunedClassifier(inner).fit(rows, labels, X_val=rows, y_val=labels[:, 0])
     with pytest.raises(ValueError, match="y holds 0 samples"):
         BiasTunedClassifier(GaussianNB()).fit(X[:0], Y[:0])
-    with pytest.raises(ValueError, match="cv=50 needs 50 rows"):
+    with pytest.raises(ValueError, match="n_splits=50 must be a number from 2 to the 40 rows"):
         BiasTunedClassifier(inner, cv=50).fit(rows[:40], labels[:40])
 
 
 def test_folds_share_the_rows_of_rare_labels():
     labels = np.zeros((50, 3), dtype=int)
     labels[:40, 0] = labels[:10, 1] = labels[:5, 2] = 1
-    for cv, sizes in ((5, [10] * 5), (0.2, [10])):
-        splits = list(_label_splits(labels, cv, 0))
-        assert [len(held) for _, held in splits] == sizes
-        for train, held in splits:
-            assert sorted([*train, *held]) == list(range(50))
-            assert labels[held].sum(axis=0)[2] == 1
+    rows = np.arange(50.0)[:, None]
+
+    class Watched(DecisionTreeClassifier):
+        def fit(self, X, y):
+            seen.append(X[:, 0].astype(int))
+            return super().fit(X, y)
+
+    for cv, rare in ((5, [4] * 5), (0.2, [4])):
+        seen = []
+        BiasTunedClassifier(Watched(), cv=cv).fit(rows, labels)
+        fits = [train for train in seen if len(train) < 50]
+        assert [len(train) for train in fits] == [40] * len(rare)
+        assert [labels[train].sum(axis=0)[2] for train in fits] == rare
 
 
 def test_probabilities_are_calibrated_and_the_decision_stays():

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import get_scorer
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 from skdice import (
@@ -16,7 +17,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine.fit_plan import encode
+from skdice.engine.fit_plan import encode, plan_fit
 from skdice.losses import DiceLoss
 from skdice.tasks.tagging import Tagging
 from tests.data import KINDS_OF_MESSAGES, MESSAGES
@@ -45,6 +46,10 @@ def logits(tagger, X):
     return np.concatenate(tagger.net_.logits(encode(tagger, X)))
 
 
+def places(model, names):
+    return [model.classes_.tolist().index(name) for name in names]
+
+
 def head(tagger):
     return tagger.module_.output_layer
 
@@ -55,6 +60,7 @@ def test_the_head_grows_and_keeps_what_it_knew(tagger, sentences, kind, how, tmp
     tagger.fit(X, y)
     old, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger.class_counts_
     predicted, bias = tagger.predict(X).tolist(), head(tagger).bias.detach().numpy().copy()
+    weight = head(tagger).weight.detach().clone()
     tagger.set_params(lr=NOTHING)
     if how == "partial_fit":
         tagger.partial_fit(NEW_X, NEW_Y)
@@ -62,17 +68,19 @@ def test_the_head_grows_and_keeps_what_it_knew(tagger, sentences, kind, how, tmp
     else:
         tagger.set_params(warm_start=True, max_epochs=1).fit(NEW_X, NEW_Y)
         counts = [2 * sum(row.count(tag) for row in NEW_Y[:3]) for tag in old]
-    assert tagger.classes_.tolist() == [*old, "B-FIRM", "B-PRIZE"]  # new ones come last
+    assert tagger.classes_.tolist() == sorted([*old, "B-FIRM", "B-PRIZE"])
+    kept, new = places(tagger, old), places(tagger, ["B-FIRM", "B-PRIZE"])
     after = logits(tagger, X)
-    np.testing.assert_array_equal(after[:, : len(old)], before)
+    assert torch.equal(head(tagger).weight[kept], weight)
+    np.testing.assert_allclose(after[:, kept], before, atol=1e-6)  # a column's place rounds it
     # At the zero vector a new tag is as likely as its share, with one example more of each tag.
     start = head(tagger).bias.detach().numpy()
     share = np.exp(start) / np.exp(start).sum()
     old_total = sum(counts) + len(old) + (12 if how == "partial_fit" else 0)
-    np.testing.assert_allclose(share[-2:] * (old_total + 8) / [5, 3], 1, rtol=1e-5)
-    np.testing.assert_array_equal(start[:-2], bias)
+    np.testing.assert_allclose(share[new] * (old_total + 8) / [5, 3], 1, rtol=1e-5)
+    np.testing.assert_array_equal(start[kept], bias)
     assert tagger.predict(X).tolist() == predicted  # no new tag at once
-    assert head(tagger).weight[len(old) :].std().item() == pytest.approx(0.02, rel=0.5)
+    assert head(tagger).weight[new].std().item() == pytest.approx(0.02, rel=0.5)
     assert head(tagger).out_features == len(tagger.classes_)
     # Files, pickles, and models of transformers.
     tagger.save_pretrained(tmp_path / "m")
@@ -113,7 +121,9 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
     tagger.fit(X, y).partial_fit(X, y)
     net = tagger.net_.copy_sharing_weights()
     before = [copy.deepcopy(net.optimizer_.state[p]) for p in net.module_.parameters()]
-    net.grow([0.1, 0.2])
+    n_before = len(tagger.classes_)
+    order = np.roll(np.arange(n_before + 2), 1)  # the last of the new ones comes first
+    net.grow([0.1, 0.2], order)
     n_grown = 0
     for old, p in zip(before, net.module_.parameters(), strict=True):
         new = net.optimizer_.state[p]
@@ -126,8 +136,8 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
             grown = new[name]
             if getattr(value, "ndim", 0) and len(grown) > len(value):
                 assert grown.shape == p.shape
-                assert not grown[len(value) :].any()
-                grown, n_grown = grown[: len(value)], n_grown + 1
+                assert not grown[order >= n_before].any()
+                grown, n_grown = grown[np.argsort(order)[:n_before]], n_grown + 1
             assert torch.equal(torch.as_tensor(grown), torch.as_tensor(value))
     assert n_grown == {"AdamW": 4, "SGD": 2, "Adafactor": 1}[optimizer.__name__]
     assert {g["lr"] for g in net.optimizer_.param_groups} == {1e-3}
@@ -155,7 +165,7 @@ def test_a_growth_that_fails_changes_nothing(tagger, sentences):
     assert (tagger.classes_.tolist(), tagger.class_counts_.tolist()) == (classes, seen)
     np.testing.assert_array_equal(logits(tagger, X), before)
     tagger.partial_fit(X, y).partial_fit(NEW_X, NEW_Y)
-    assert tagger.classes_.tolist()[len(classes) :] == ["B-FIRM", "B-PRIZE"]
+    assert tagger.classes_.tolist() == sorted([*classes, "B-FIRM", "B-PRIZE"])
 
 
 def test_a_grown_fit_that_was_killed_goes_on(tagger, sentences, tmp_path):
@@ -177,8 +187,8 @@ def test_classes_named_later_grow_the_head_too(tagger, sentences):
     classes = tagger.classes_.tolist()
     assert tagger.partial_fit(X, y, classes=classes).classes_.tolist() == classes
     tagger.partial_fit(X, y, classes=["O", "B-AGE", "I-LOC"])
-    assert tagger.classes_.tolist() == [*classes, "B-AGE", "I-LOC"]
-    assert tagger.class_counts_[-2:].tolist() == [0, 0]
+    assert tagger.classes_.tolist() == sorted([*classes, "B-AGE", "I-LOC"])
+    assert tagger.class_counts_[places(tagger, ["B-AGE", "I-LOC"])].tolist() == [0, 0]
     assert set(chain_of(tagger.predict(X))) <= set(classes)
 
 
@@ -218,10 +228,11 @@ def test_a_model_of_others_takes_new_types(tagger, sentences, tmp_path):
     X, y = sentences
     tagger.set_params(max_epochs=1).fit(X, y).save_pretrained(tmp_path / "m")
     wrapped = DiceTokenClassifier.from_transformers(tmp_path / "m", lr=NOTHING)
-    before = logits(wrapped, X)
+    before, old = logits(wrapped, X), wrapped.classes_.tolist()
     wrapped.partial_fit(NEW_X, NEW_Y)
-    np.testing.assert_array_equal(logits(wrapped, X)[:, : before.shape[1]], before)
-    assert wrapped.classes_.tolist()[-2:] == ["B-FIRM", "B-PRIZE"]
+    found = logits(wrapped, X)[:, places(wrapped, old)]
+    np.testing.assert_allclose(found, before, atol=1e-6)
+    assert wrapped.classes_.tolist() == sorted([*old, "B-FIRM", "B-PRIZE"])
 
 
 def test_a_tagger_with_an_adapter_grows(tagger, sentences, tmp_path, kind):
@@ -263,20 +274,20 @@ def test_a_classifier_grows_as_a_tagger_does(classifier, how, tmp_path):
     classifier.set_params(lr=NOTHING)
     if how == "partial_fit":
         classifier.partial_fit(NEW_TEXTS, new_y)
-        counts = [10, 8, 2, 2]
+        counts = [2, 2, 10, 8]
     else:
         classifier.set_params(warm_start=True, max_epochs=1).fit(NEW_TEXTS, new_y)
-        counts = [0, 2, 2, 2]
-    assert classifier.classes_.tolist() == ["ham", "spam", "alarm", "bill"]  # new ones come last
+        counts = [2, 2, 0, 2]
+    assert classifier.classes_.tolist() == ["alarm", "bill", "ham", "spam"]
     assert classifier.class_counts_.tolist() == counts
     assert not hasattr(classifier, "positive_")
     after = of_texts(classifier, X)
-    np.testing.assert_allclose(after[:, :2], before, atol=1e-6)
+    np.testing.assert_allclose(after[:, 2:], before, atol=1e-6)
     # At the zero vector a new label is as likely as its share, with one example more of each.
     bias = head(classifier).bias.detach().numpy()
-    np.testing.assert_array_equal(bias[:2], old)
-    odds = np.exp(bias[2:]) / np.exp(old).sum()
-    np.testing.assert_allclose(odds, 3 / (sum(counts[:2]) + 2), rtol=1e-5)
+    np.testing.assert_array_equal(bias[2:], old)
+    odds = np.exp(bias[:2]) / np.exp(old).sum()
+    np.testing.assert_allclose(odds, 3 / (sum(counts[2:]) + 2), rtol=1e-5)
     classifier.save_pretrained(tmp_path / "m")
     again = DiceSequenceClassifier.from_pretrained(tmp_path / "m")
     np.testing.assert_array_equal(of_texts(again, X), after)
@@ -300,6 +311,39 @@ def test_new_labels_are_learnt_and_old_ones_scored(classifier, loss):
     classifier.partial_fit(X[:2], ["alarm", "rain"])
     with pytest.raises(ValueError, match=r"rain.*fit the BiasTunedClassifier again"):
         tuned.predict_proba(X)
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc_ovr", "neg_log_loss"])
+def test_scorers_of_probabilities_read_a_grown_head_rightly(classifier, scoring):
+    X, y = MESSAGES, KINDS_OF_MESSAGES
+    X_all, y_all = [*X, *NEW_TEXTS[:2] * 4], np.array([*y, *["bill", "alarm"] * 4])
+    classifier.fit(X, y)
+    for _ in range(20):
+        classifier.partial_fit(X_all, y_all)
+    table = classifier.predict_proba(X_all)
+    own = table[np.arange(len(y_all)), places(classifier, y_all)]
+    found = get_scorer(scoring)(classifier, X_all, y_all)
+    if scoring == "neg_log_loss":
+        assert found == pytest.approx(np.log(own).mean(), rel=1e-5)
+    else:  # the share of pairs, of a label and of others, that are in order, by a naive loop
+        shares = []
+        for label, column in zip(classifier.classes_, table.T, strict=True):
+            yes, no = column[y_all == label], column[y_all != label]
+            shares.append(np.mean([(a > b) + 0.5 * (a == b) for a in yes for b in no]))
+        assert found == pytest.approx(np.mean(shares))
+        assert found > 0.95
+
+
+def test_the_memory_of_a_loss_goes_with_its_classes(classifier):
+    loss = DiceLoss(ema_decay=0.5, background=None)
+    classifier.set_params(loss=loss, lr=NOTHING).fit(MESSAGES, KINDS_OF_MESSAGES)
+    classifier.partial_fit(MESSAGES, KINDS_OF_MESSAGES)
+    before = classifier.net_.criterion_.running_
+    plan = plan_fit(classifier, NEW_TEXTS[:2], ["bill", "alarm"], mode="partial", epochs=1)
+    running = plan.criterion.running_
+    assert before.any()
+    assert torch.equal(running[:, 2:], before)
+    assert not running[:, :2].any()
 
 
 def test_several_labels_a_text_are_named_at_first(classifier):

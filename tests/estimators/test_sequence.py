@@ -28,7 +28,7 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.engine import fit_plan as planning
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from tests.data import HAM

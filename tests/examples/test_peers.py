@@ -117,9 +117,6 @@ def test_a_table_with_gaps(harness):
     assert "| 90.0 / **97.0** |" in cells["**skdice**"]
     assert "| **96.5** / ? |" in cells["TF-IDF, logistic regression (ours)"]
     assert "| too slow / ? |" in cells["SetFit"]
-    whole = "\n".join(show.whole(records))
-    assert "| 2.0 |" in whole
-    assert "it broke" in whole
 
 
 def test_a_second_seed_counts_with_the_better_setting(harness):
@@ -134,7 +131,6 @@ def test_a_second_seed_counts_with_the_better_setting(harness):
     assert [run["f1"] for run in show.best(records, "skdice", "sms", 1.0)] == [90.0, 93.0]
     assert show.cell(records, "skdice", "sms", 1.0) == "91.5"
     assert show.best(records, "SetFit", "sms", 1.0) == []
-    assert "| default | 1 | 93.0 |" in "\n".join(show.whole(records))
     slow = [*records[:2], records[2] | {"over": True}]
     assert show.cell(slow, "skdice", "sms", 1.0) == "too slow"
     # A setting that overshot is not chosen beside one that did not.

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from skorch.callbacks import Callback
 
-from skdice import DiceSequenceClassifier
 from tests.examples.scripts import PAPER, scripts
 
-NAMES = ("tasks", "experiments", "starts", "ingredients", "run", "report", "recipe")
+NAMES = ("tasks", "experiments", "run", "report", "recipe")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +30,6 @@ def options(harness: Any, **others: Any) -> argparse.Namespace:
         **{"rates": [1e-4, 3e-4], "epochs": [3, 30], "batch_size": 32, "start": None},
         **{"dev_rows": 300, "test_rows": 2000, "seeds": 2, "first_seed": 0},
         **{"precision": "fp32", "backbone": None, "limit": None},
-        "ingredients": list(harness["ingredients"].INGREDIENTS),
     }
     return argparse.Namespace(**known | others)
 
@@ -119,43 +115,6 @@ def test_a_job_of_a_cell_makes_an_estimator_with_its_settings(harness):
     assert model.loss.get_params() == harness["run"].loss_of({"loss": "ce"}).get_params()
     assert model.callbacks[0].start == "zero"
     assert not model.early_stopping
-
-
-def test_an_ingredient_has_the_updates_of_the_default(harness):
-    recipe, args = harness["recipe"], options(harness)
-    (default,) = recipe.jobs_of("auto", args, "wnut17", 100, "ce_dice", 0)
-    jobs = recipe.jobs_of("ingredients", args, "wnut17", 100, "ce_dice", 0)
-    assert len(jobs) == 8
-    updates = [job["max_epochs"] * -(-100 // job["batch_size"]) for job in (default, *jobs)]
-    assert max(updates) - min(updates) <= 4
-    assert all(job != default for job in jobs)
-    texts = recipe.jobs_of("ingredients", args, "sms", 100, "ce_dice", 0)
-    assert [job.get("pooling") for job in texts].count("native") == 1
-    assert not any("constrained" in job for job in texts)
-
-
-def test_the_mean_of_the_last_weights(harness, tiny_backbone):
-    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=3, batch_size=4)
-    weights = []
-
-    class Watch(Callback):
-        def on_batch_end(self, net, training=False, **kwargs):
-            weights.append([p.detach().clone() for p in net.module_.parameters()])
-
-    model.set_params(callbacks=[Watch(), harness["ingredients"].WeightAverage(1 / 3)])
-    model.fit(["good", "bad"] * 4, [1, 0] * 4)
-    means = [torch.stack(each).mean(0) for each in zip(*weights[-2:], strict=True)]
-    for found, mean in zip(model.net_.module_.parameters(), means, strict=True):
-        torch.testing.assert_close(found.detach(), mean)
-
-
-def test_rates_fall_from_layer_to_layer(harness):
-    model = DiceSequenceClassifier()
-    harness["ingredients"].apply_to(model, {"layer_decay": 0.5, "lr": 0.64})
-    groups = dict(model.net_params["optimizer__param_groups"])
-    assert groups["encoder.encoder.layer.5.*"] == {"lr": 0.32}
-    assert groups["encoder.encoder.layer.0.*"]["lr"] == pytest.approx(0.01)
-    assert groups["encoder.embeddings.*"]["lr"] == pytest.approx(0.005)
 
 
 @pytest.mark.skipif(not (PAPER / "results").exists(), reason="an sdist has no records")

@@ -20,7 +20,8 @@ from skdice.inputs.labels import (
     read_labels,
     single_labels,
 )
-from skdice.inputs.texts import holds_tags, object_array
+from skdice.inputs.rows import object_array
+from skdice.inputs.sentences import holds_tags
 from skdice.metrics.classification import class_scores
 
 NAMES = [["toxic", "threat"], [], ["toxic"], ["obscene", "toxic"]]

@@ -196,7 +196,7 @@ def test_conversion_of_prefixes_alone_and_of_plain_tags():
         convert_scheme([["NOUN", "VERB"]])
     with pytest.raises(ValueError, match="to='io'"):
         convert_scheme([["B-A"]], "io")
-    with pytest.raises(TypeError, match=r"y\[0\] is 'B-A'.*list with the tags"):
+    with pytest.raises(TypeError, match=r"y\[0\] is 'B-A'.*for a single sentence give \[y\]"):
         convert_scheme(["B-A", "I-A"])
 
 

@@ -15,7 +15,8 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
-from skdice.inputs.texts import as_sentences, as_texts, check_characters
+from skdice.inputs.sentences import as_sentences
+from skdice.inputs.texts import as_texts, check_characters
 from tests.data import ANSWERS, ENTITIES, JOINED, LABELS, QUESTIONS, SENTENCES, SPANS, TAGS, TEXTS
 
 BYTE = b"caf\xe9 zo\xeb".decode("utf-8", "surrogateescape")

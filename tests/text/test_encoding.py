@@ -13,7 +13,10 @@ from transformers import PreTrainedTokenizerFast
 
 from skdice.backbones import load_tokenizer
 from skdice.exceptions import TruncationWarning
-from skdice.inputs.texts import as_sentences, as_tags, as_texts, object_array
+from skdice.inputs.rows import object_array
+from skdice.inputs.sentences import as_sentences, as_tags, tag_rows
+from skdice.inputs.texts import as_texts
+from skdice.metrics import span_f1_score
 from skdice.text.encoding import Window, Windows, _cut, encode_sentences
 from skdice.text.long_texts import encode_texts
 from skdice.text.qa import encode_questions
@@ -59,9 +62,9 @@ def test_every_container_of_pairs(X):
         ([("a", "b"), "c"], ValueError, r"X\[1\]"),
         ([("a", "b", "c")], ValueError, "3 values"),
         (sparse.eye(2), TypeError, "sparse"),
-        (np.array(3), TypeError, "not the ndarray array.3"),
-        ({"a": 1}, TypeError, "dict"),
-        ({"a", "b"}, TypeError, "set"),
+        (np.array(3), TypeError, r"X is array\(3\): it must be a list"),
+        ({"a": 1}, TypeError, "X is {'a': 1}: it must be a list"),
+        ({"a", "b"}, TypeError, "X is {.*}: it must be a list"),
         ([{"a", "b"}], ValueError, r"X\[0\] is .*list of 2 text"),
         ([("a", "b"), {"c": 1, "d": 2}], ValueError, r"X\[1\] is .*list of 2 text"),
         (iter("ab"), TypeError, "must be a list"),
@@ -250,3 +253,19 @@ def test_windows_take_few_bytes(tiny_backbone):
     kept = sum(c.values.nbytes + c.sizes.nbytes + c.ends.nbytes for c in columns)
     assert kept < 0.5 * 2 * 8 * windows.lengths.sum()  # half of ids and labels of 8 bytes
     assert not list(encode_sentences(load_tokenizer(tiny_backbone), [[]], 40))
+
+
+def test_one_mechanism_reads_the_rows_of_every_container():
+    """Metrics, estimators and writers of files refuse and take the same ones."""
+    tags = [["B-A", "O"], ["O", "O"]]
+    for container in (np.array(tags), pd.Series(tags), object_array(tags), tuple(tags)):
+        assert tag_rows(container) == tags
+        assert as_tags(container, [["x", "y"]] * 2) == tags
+        assert span_f1_score(container, container) == 1
+    for bad in (iter(tags), {"a": tags}, "B-A", None, list):
+        with pytest.raises(TypeError, match=r"^y is "):
+            tag_rows(bad)
+        with pytest.raises(TypeError, match=r"^X is "):
+            as_sentences(bad)
+        with pytest.raises(TypeError, match=r"^y_true is "):
+            span_f1_score(bad, tags)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdice.text.queries import as_entities
+from skdice.inputs.sentences import as_entities
 
 X = [["Ann", "in", "Rome"], ["rain"]]
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "examples" / "paper"))
 
 from pages import replaced  # noqa: E402
 
-PAGES = [ROOT / "docs" / "evidence.md", ROOT / "docs" / "experiments.md"]
+PAGE = ROOT / "docs" / "evidence.md"
 CHART = ROOT / "docs" / "images" / "peers.svg"
 SETS = {
     "wnut17": "WNUT17",
@@ -22,7 +22,6 @@ SETS = {
     "clinc_rare": "CLINC, one intent",
     "mrpc": "MRPC",
 }
-ROWS = {"wnut17": 3394, "bc5cdr": 4560, "sms": 2788, "clinc_rare": 10525, "mrpc": 3669}  # training
 # Which peers a set has; a gap in the table is a run that is missing.
 TAGS, TEXTS = ("wnut17", "bc5cdr"), ("sms", "clinc_rare", "mrpc")
 SETS_OF = {
@@ -121,72 +120,22 @@ def is_score(text: str) -> bool:
     return text not in (MISSING, NONE, FAILED, SLOW)
 
 
-def versions(records: list[Record], *, all_packages: bool) -> list[str]:
-    """Which versions ran, and on which machine; with `all_packages` also what they stand on."""
+def versions(records: list[Record]) -> list[str]:
+    """Which versions ran, and on which machine."""
     done = [record for record in records if "error" not in record]
-    found = []
-    for peer in SETS_OF:
-        for record in done:
-            if record["peer"] == peer:
-                names = [f"{name} {number}" for name, number in record["versions"].items()]
-                text = f"{names[0]} ({', '.join(names[1:])})" if all_packages else names[0]
-                if text not in found:
-                    found.append(text)
+    found = [next(iter(r["versions"].items())) for p in SETS_OF for r in done if r["peer"] == p]
     machines = {f"{r['cores']} cores of {r['processor']}, {r['date']}" for r in done}
-    text = f"Versions: {', '.join(found)}. Machine: {'; '.join(sorted(machines))}."
+    names = ", ".join(f"{name} {number}" for name, number in dict.fromkeys(found))
+    text = f"Versions: {names}. Machine: {'; '.join(sorted(machines))}."
     return textwrap.wrap(text, 138, break_long_words=False, break_on_hyphens=False)
 
 
-def whole(records: list[Record]) -> list[str]:
-    """Every run with its setting, seconds and passes; what failed with its error."""
-    lines = [
-        "| set | minutes | peer | setting | seed | F1 | dev F1 | seconds | training | passes |"
-        " waited |",
-        "|---|---:|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    order = {peer: place for place, peer in enumerate(SETS_OF)}
-    sets = list(SETS)
-
-    def place(r: Record) -> tuple[Any, ...]:
-        return sets.index(r["set"]), r["minutes"], order[r["peer"]], r["setting"], r["seed"]
-
-    for r in sorted(records, key=place):
-        start = [SETS[r["set"]], f"{r['minutes']:g}", r["peer"], r["setting"], str(r["seed"])]
-        if "error" in r:
-            row = [*start, f"failed: `{r['error']}`", *[""] * 5]
-        else:
-            waited = "" if r["waited"] is None else f"{r['waited']:.0f}"
-            row = [
-                *start,
-                *(f"{r[name]:.1f}" for name in ("f1", "dev_f1")),
-                *(f"{r['seconds']:.0f}", f"{r['parts']['train']:.0f}", passes(r), waited),
-            ]
-        lines.append(f"| {' | '.join(row)} |")
-    return lines
-
-
-def passes(record: Record) -> str:
-    """Passes over the training rows; nothing for a peer that sees all at once, or pairs of them."""
-    if record["views"] is None or record["peer"] in ("CRF", "SetFit"):
-        return ""
-    return f"{record['views'] / ROWS[record['set']]:.1f}"
-
-
 def show(records: list[Record]) -> None:
-    """Write the tables into the pages and draw the chart."""
+    """Write the table into the page and draw the chart."""
     minutes = sorted({record["minutes"] for record in records})
-    scores = table(records, minutes)
-    parts = {
-        "peers": [*scores, "", *versions(records, all_packages=False)],
-        "peers by budget": scores,
-        "all peers": [*whole(records), "", *versions(records, all_packages=True)],
-    }
-    for page in PAGES:
-        text = page.read_text()
-        for name, lines in parts.items():
-            text = replaced(text, name, "\n".join(lines), "peers.py show")
-        page.write_text(text)
-        print(page)
+    made = "\n".join([*table(records, minutes), "", *versions(records)])
+    PAGE.write_text(replaced(PAGE.read_text(), "peers", made, "peers.py show"))
+    print(PAGE)
     for record in records:
         if record.get("waited") and record["waited"] > STARVED * 60 * record["minutes"]:
             print("another program had its core:", *key(record)[:4], f"{record['waited']:.0f} s")

@@ -28,12 +28,13 @@ from skdice._compat import (
 from skdice.estimators import hub
 from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
 from skdice.estimators.scores import outputs_of
-from skdice.inputs.texts import check_groups, row_keys, take
+from skdice.inputs.rows import check_groups, row_keys, take
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions.bounds import Bound
+from skdice.metrics.decisions.held_out_rows import HeldOutRows
 from skdice.metrics.decisions.objectives import Cost
 from skdice.metrics.decisions.scoring import LOG_LOSS, in_full
-from skdice.metrics.decisions.tuning import Rows, tune
+from skdice.metrics.decisions.tuning import tune
 
 
 class HeldOut(NamedTuple):
@@ -289,7 +290,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         return tuned
 
     def _tune(
-        self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray, parts: Any
+        self, rows: HeldOutRows, objective: Any, logits: np.ndarray, truth: np.ndarray, parts: Any
     ) -> None:
         """Set the biases and the temperature; `logits` and `truth` are those of `rows`.
 

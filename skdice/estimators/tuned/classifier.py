@@ -16,20 +16,21 @@ from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags,
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import check_lengths
+from skdice._checks import check_lengths, shown
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
-from skdice.inputs.labels import as_labels, known_labels, read_labels
-from skdice.inputs.texts import object_array
+from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, read_labels
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import log, log_odds
-from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, HeldOutRows
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.scoring import resolve_scoring
-from skdice.metrics.decisions.tuning import Rows
+from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -139,7 +140,15 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Data,
+        y: Data,
+        *,
+        X_val: Data | None = None,
+        y_val: Data | None = None,
+        **params: Any,
+    ) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
 
         Parameters
@@ -188,7 +197,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             check_is_fitted(self.estimator)
             names = self.estimator.classes_
             if several and not isinstance(names, list):
-                labels = known_labels(y, names)
+                labels = known_labels(y, names, missing=True)
             classes = classes if isinstance(names, list) else np.asarray(names)
             if not several:
                 check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
@@ -204,7 +213,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         splits: Any = ()
         if X_val is not None:
             if several:
-                y_val = _rows_of(known_labels(y_val, classes, True, "y_val"), classes)
+                y_val = _rows_of(known_labels(y_val, classes, True, "y_val", True), classes)
             else:
                 y_val = column_or_1d(as_labels(y_val, name="y_val"))
                 check_known(labels.tolist(), y_val.tolist(), "labels")
@@ -231,7 +240,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
         scores = self.decide(X)
         if self.multilabel_:
@@ -239,18 +248,18 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return self.classes_[scores.argmax(axis=1)]
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Data) -> np.ndarray:
         """Probabilities of shape (n, n_classes) after the biases and the temperature."""
         return np.exp(self.predict_log_proba(X))
 
     @of_one_fit
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Data) -> np.ndarray:
         """Log-probabilities of shape (n, n_classes) after the biases and the temperature."""
         scores = self.decide(X)
         return log_expit(scores) if self.multilabel_ else log_softmax(scores, axis=1)
 
     @of_one_fit
-    def decide(self, X: Any) -> np.ndarray:
+    def decide(self, X: Data) -> np.ndarray:
         """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
         probabilities = self._inner().predict_proba(X)
         of_proba = log_odds if self.multilabel_ else log
@@ -306,7 +315,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if groups is not None:
             return group_folds(cv, labels.ndim == 1).split(X, labels, groups)
         if labels.ndim == 2 and isinstance(cv, Real):
-            return _label_splits(labels, cv, draw_seed(self.random_state))
+            seed, n = draw_seed(self.random_state) % 2**32, len(labels)
+            if isinstance(cv, Integral):
+                return MultilabelStratifiedKFold(int(cv), random_state=seed).split(rows, labels)
+            held = held_out_rows(n, max(1, round(n * float(cv))), seed, labels)
+            return [(np.delete(np.arange(n), held), held)]
         if isinstance(cv, Real) and not isinstance(cv, Integral):
             splitter = StratifiedShuffleSplit(
                 1, test_size=float(cv), random_state=self.random_state
@@ -322,21 +335,29 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _judged(self, X: Any, y: Any) -> tuple[HeldOutRows, Any, np.ndarray, np.ndarray]:
         """Return what `_held_out` gives, of rows that may be others than those to tune on."""
-        labels = known_labels(y, self.classes_, self.multilabel_)
+        labels = known_labels(y, self.classes_, self.multilabel_, missing=True)
         part = HeldOut(X, labels, *probabilities_of(self.estimator_, X))
         check_lengths(X=range(len(part.table)), y=labels)
         return self._held_out([part])
 
-    def _held_out(self, parts: list[HeldOut]) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _held_out(self, parts: list[HeldOut]) -> tuple[HeldOutRows, Any, np.ndarray, np.ndarray]:
         """Held-out rows, the objective, and the rows' logits and truth."""
         kind, positive = self._kind, self.positive_ if self._kind == "two" else None
         objective = resolve_scoring(self.scoring, kind, self.classes_, positive)
-        rows: Rows
+        rows: HeldOutRows
         if kind == "labels":
-            answers = np.concatenate([known_labels(part.y, self.classes_, True) for part in parts])
+            read = partial(known_labels, classes=self.classes_, multilabel=True, missing=True)
+            answers = np.concatenate([read(part.y) for part in parts])
+            if callable(objective) and (answers == UNKNOWN).any():
+                raise ValueError(
+                    f"scoring={shown(self.scoring)} is a function, which reads no missing labels: "
+                    "give a name or an objective"
+                )
             logits = np.concatenate([log_odds(part.table) for part in parts])
+            # A label that is not known counts as a sure no, which no objective asks for.
+            logits = np.where(answers == UNKNOWN, log_odds(np.zeros(1)), logits)
             truth, labels = answers == 1, self.classes_.tolist()
             rows = BinaryRows(logits, truth, answers, None, labels)
             return rows, objective, logits, truth
@@ -359,13 +380,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 def _n_positives(classes: np.ndarray, positive: int | None, y: Any) -> int:
     """Positives of `y`, before a model is fitted."""
     if positive is None:
-        return int(known_labels(y, classes, True).sum())
+        return int((known_labels(y, classes, True, missing=True) == 1).sum())
     return int(np.sum(np.asarray(y) == classes[positive]))
 
 
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
-    labels = read_labels(y)
+    labels = read_labels(y, missing=True)
     if labels.multilabel:
         return labels.values, labels.classes, True
     return column_or_1d(labels.values), labels.classes, False
@@ -374,23 +395,8 @@ def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
 def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """0/1 rows, or lists of names of a single label, whose column would be one of classes."""
     if len(classes) > 1:
-        return table
+        return np.where(table == UNKNOWN, np.nan, table) if (table == UNKNOWN).any() else table
     return object_array([[name for name in classes.tolist() if row[0]] for row in table])
-
-
-def _label_splits(labels: np.ndarray, cv: Any, seed: int) -> Any:
-    """Train and held-out indices that share the rows of each label, the rarest first."""
-    rarest = np.where(labels == 1, labels.sum(axis=0), np.inf).argmin(axis=1)
-    rarest[labels.sum(axis=1) == 0] = -1
-    order = np.random.default_rng(seed).permutation(len(labels))
-    place = np.argsort(rarest[order], kind="stable")
-    n_folds = int(cv) if isinstance(cv, Integral) else round(1 / float(cv))
-    if len(labels) < n_folds:
-        raise ValueError(f"cv={cv!r} needs {n_folds} rows, and y holds {len(labels)}")
-    fold = np.empty(len(labels), dtype=int)
-    fold[order[place]] = np.arange(len(labels)) % max(n_folds, 2)
-    folds = range(n_folds) if isinstance(cv, Integral) else [0]
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in folds]
 
 
 def _width(X: Any) -> int | None:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from skdice._checks import check_has, checked, naming, position, shown
+from skdice._types import Data
 from skdice._warn import warn
 from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
@@ -65,10 +66,10 @@ class PriorShift:
 @checked
 def adapt_prior(
     model: Any,
-    X_new: Any = None,
+    X_new: Data | None = None,
     *,
-    X_val: Any = None,
-    y_val: Any = None,
+    X_val: Data | None = None,
+    y_val: Data | None = None,
     prior: dict[Any, float] | None = None,
     n_bootstraps: int = 100,
     random_state: int = 0,

@@ -14,11 +14,12 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._types import Rows
 from skdice.engine.fit_plan import check_validation, draw_seed
 from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import Scored, outputs_of
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
-from skdice.inputs.texts import object_array
+from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import SpanScales, judged, log
 from skdice.metrics.decisions.held_out_rows import SpanRows
 from skdice.metrics.decisions.scoring import resolve_scoring
@@ -99,7 +100,15 @@ class BiasTunedTagger(Scored, BiasTuned):
     """
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
+        **params: Any,
+    ) -> Self:
         """Fit the tagger, and tune the biases on sentences that it did not see.
 
         Parameters
@@ -156,12 +165,12 @@ class BiasTunedTagger(Scored, BiasTuned):
         return self
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
         return object_array(self.task.decide(*self._decided(X)))
 
     @of_one_fit
-    def predict_spans(self, X: Any) -> np.ndarray:
+    def predict_spans(self, X: Rows) -> np.ndarray:
         """The spans of the predicted tags, with their probabilities.
 
         Parameters
@@ -179,7 +188,7 @@ class BiasTunedTagger(Scored, BiasTuned):
         return object_array(self.task.spans(*self._decided(X)))
 
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdice.engine.arrays import blocks
 from skdice.engine.recipe import epochs_for
+from skdice.engine.vectors import blocks
 from skdice.estimators.classifier import DiceClassifier
 from skdice.inputs.labels import as_labels
-from skdice.inputs.texts import as_sentences, as_tags, as_texts
+from skdice.inputs.sentences import as_sentences, as_tags
+from skdice.inputs.texts import as_texts
 from skdice.model_selection.heads.predictions import ClassHead, TagHead
 from skdice.model_selection.heads.training import FoldHeads, fit_heads
 from skdice.tags.schemes import infer_scheme

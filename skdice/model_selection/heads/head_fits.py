@@ -90,7 +90,7 @@ def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> st
         return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
     elif not estimator.task.has_words:
         return f"{kind} finds its words in texts"
-    if is_classifier(estimator) and read_labels(full.y).multilabel:
+    if is_classifier(estimator) and read_labels(full.y, missing=True).multilabel:
         return "the labels are 0/1 rows or lists, and heads give one label a row"
     for name in unset:
         if getattr(estimator, name, None):

@@ -12,7 +12,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdice.estimators.scores import ClassScores, decision_scores
-from skdice.inputs.texts import as_sentences, object_array
+from skdice.inputs.rows import object_array
+from skdice.inputs.sentences import as_sentences
 from skdice.metrics import span_f1_score
 from skdice.tags.decoding import decode
 

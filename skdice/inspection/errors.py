@@ -1,0 +1,265 @@
+"""Looking at what a tagger got wrong: a table of errors, and a confusion chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from skdice._checks import as_numbers, check_has, checked
+from skdice._tables import frame_of
+from skdice._types import Rows
+from skdice.inputs.entities import read_entities
+from skdice.inputs.rows import as_row_list
+from skdice.inputs.sentences import as_sentences, read_tags, spans_of
+from skdice.inputs.texts import as_single_texts, holds_texts
+from skdice.inspection.axes import axes_or_new, label_of
+from skdice.inspection.span_scores import span_probabilities
+from skdice.tags.schemes import get_spans
+from skdice.tags.spans import Span
+from skdice.text.alignment import REGIONS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+KINDS = ("type", "boundary", "both", "missed", "spurious")
+PARTS = ("type", "start", "end")
+
+
+@checked
+def span_errors(
+    y_true: Rows,
+    y_pred: Rows,
+    X: Rows | None = None,
+    *,
+    proba: Rows | None = None,
+    classes: Sequence[str] | None = None,
+    scheme: str = "auto",
+) -> Any:
+    """Every wrong or missing span, by the kind of its error.
+
+    A predicted span is cut to its annotated tokens, those whose true tag is not None. Correct spans
+    are removed first. Each other predicted span is then paired with at most one true
+    span that it overlaps. Pairs with the same words come first, then pairs of the same type, then
+    all others; within each group larger overlaps come first. Spans without a partner are missed or
+    spurious.
+
+    ========  =============================================
+    kind      the predicted span
+    ========  =============================================
+    type      has the words of a true span, another type
+    boundary  overlaps a true span of its type
+    both      overlaps a true span of another type
+    missed    is not there
+    spurious  overlaps no true span that is left
+    ========  =============================================
+
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+        Tags of each sentence.
+    X : list of lists of str or None, default=None
+        Tokens, for the columns ``text`` and ``sentence``.
+    proba : list of arrays of shape (n_tokens, n_classes) or None, default=None
+        What ``predict_proba`` gives, for the column ``confidence``: the probability of the
+        predicted span, or of the true span if that was missed.
+    classes : list of str or None, default=None
+        The tags in the order of the columns of `proba`, such as ``tagger.classes_``, with which
+        ``confidence`` is as in `span_probabilities`. None gives the smallest probability within the
+        span of any token's likeliest tag.
+    scheme : str, default="auto"
+        As in `skdice.metrics.span_f1_score`.
+
+    Returns
+    -------
+    pandas.DataFrame or list of dict
+        A row for each error: ``row`` (of the sentence), ``kind``, ``true_type``, ``true_start``,
+        ``true_end``, ``pred_type``, ``pred_start``, ``pred_end`` (None where there is no span; ends
+        are exclusive), and what `X` and `proba` add. A list where pandas is not installed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the sentences do not match.
+
+    References
+    ----------
+    I. Segura-Bedmar et al., "SemEval-2013 Task 9", SemEval 2013, for the kinds.
+
+    Examples
+    --------
+    >>> from skdice.inspection import span_errors
+    >>> errors = span_errors([["B-PER", "I-PER", "O"]], [["B-PER", "O", "B-LOC"]])
+    >>> [(e.kind, e.pred_type) for e in errors.itertuples()]
+    [('boundary', 'PER'), ('spurious', 'LOC')]
+    """
+    true, pred, scheme = read_tags(y_true, y_pred, scheme)
+    sentences = None if X is None else as_sentences(X)
+    if proba is not None:
+        proba = [as_numbers("proba", table, 2) for table in as_row_list("proba", proba)]
+    for name, given in (("X", sentences), ("proba", proba)):
+        if given is not None and [len(row) for row in given] != [len(row) for row in true]:
+            raise ValueError(
+                f"{name} and y_true differ in sentences or in their lengths: give those of the "
+                "same sentences, in the same order"
+            )
+    pairs = [
+        sorted(
+            error_pairs(get_spans(there, scheme), get_spans(found, scheme)),
+            key=lambda p: (p[1] or p[2] or ("", 0))[1],
+        )
+        for there, found in zip(true, pred, strict=True)
+    ]
+    scores: Any = None
+    if proba is not None:
+        spans: list[Any] = [[wrong or right for _, right, wrong in row] for row in pairs]
+        if classes is not None:
+            scores = span_probabilities(proba, spans, classes, scheme=scheme)
+        else:
+            rows = zip(proba, spans, strict=True)
+            scores = [[p[s:e].max(axis=1).min() for _, s, e in row] for p, row in rows]
+    records = []
+    for i, row in enumerate(pairs):
+        for j, (kind, right, wrong) in enumerate(row):
+            record: dict[str, Any] = {"row": i, "kind": kind}
+            for name, span in (("true", right), ("pred", wrong)):
+                for part, value in zip(PARTS, span or (None, None, None), strict=True):
+                    record[f"{name}_{part}"] = value
+            if scores is not None:
+                record["confidence"] = float(scores[i][j])
+            if sentences is not None:
+                _, start, end = wrong or right or ("", 0, 0)
+                record["text"] = " ".join(sentences[i][start:end])
+                record["sentence"] = " ".join(sentences[i])
+            records.append(record)
+    # A terminal of 80 columns shows the first and the last: what is wrong, and not where.
+    sentence, text = ([] if X is None else [name] for name in ("sentence", "text"))
+    places = ["true_start", "true_end", "pred_start", "pred_end"]
+    scored = [] if scores is None else ["confidence"]
+    columns = ["row", "kind", "true_type", *sentence, *places, *scored, "pred_type", *text]
+    return frame_of(records, columns)
+
+
+def error_pairs(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, Span | None]]:
+    """Errors of one sentence: kind, true span, predicted span."""
+    right = Counter(true) & Counter(pred)
+    left, extra = list((Counter(true) - right).elements()), list((Counter(pred) - right).elements())
+    pairs: list[tuple[str, Span | None, Span | None]] = []
+
+    def rank(t: Span, p: Span) -> tuple[int, int]:
+        overlap = min(t[2], p[2]) - max(t[1], p[1])
+        kind = 0 if t[1:] == p[1:] else 1 if t[0] == p[0] else 2
+        return kind, -overlap
+
+    options = sorted(
+        (rank(t, p), i, j)
+        for i, t in enumerate(left)
+        for j, p in enumerate(extra)
+        if min(t[2], p[2]) > max(t[1], p[1])
+    )
+    used_true, used_pred = set(), set()
+    for (kind, _), i, j in options:
+        if i not in used_true and j not in used_pred:
+            used_true.add(i)
+            used_pred.add(j)
+            pairs.append((KINDS[kind], left[i], extra[j]))
+    pairs += [("missed", t, None) for i, t in enumerate(left) if i not in used_true]
+    pairs += [("spurious", None, p) for j, p in enumerate(extra) if j not in used_pred]
+    return pairs
+
+
+@checked
+class SpanConfusionDisplay:
+    """Confusion matrix of true and predicted types, with missed and spurious spans.
+
+    Spans that overlap are paired as in `span_errors`, whether their borders agree or not.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_types + 1, n_types + 1)
+        True types by predicted types; the last column is missed, the last row spurious.
+    types : list of str
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib figure and axes, after `plot`
+    """
+
+    def __init__(self, counts: Any, types: Sequence[str]) -> None:
+        self.counts, self.types = as_numbers("counts", counts, 2).astype(np.int64), list(types)
+        if self.counts.shape != (len(self.types) + 1,) * 2:
+            raise ValueError(
+                f"counts has shape {self.counts.shape} and types {len(self.types)} names: give one "
+                "row and one column for each type, and one more"
+            )
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Rows, y: Rows, *, ax: Axes | None = None) -> Self:
+        """Draw what a fitted tagger or recognizer predicts for `X` against `y`."""
+        check_has("estimator", estimator, "predict")
+        if holds_texts(X):
+            texts = as_single_texts(X)
+            true, found = (spans_of_texts(texts, rows) for rows in (y, estimator.predict(texts)))
+            return cls._of_spans(true, found).plot(ax=ax)
+        return cls.from_predictions(y, estimator.predict(X), ax=ax)
+
+    @classmethod
+    @checked
+    def from_predictions(
+        cls, y_true: Rows, y_pred: Rows, *, scheme: str = "auto", ax: Axes | None = None
+    ) -> Self:
+        """Compare tags with tags, and draw.
+
+        Parameters
+        ----------
+        y_true, y_pred : lists of lists of str
+        scheme : str, default="auto"
+        ax : matplotlib axes or None, default=None
+
+        Examples
+        --------
+        >>> from skdice.inspection import SpanConfusionDisplay
+        >>> display = SpanConfusionDisplay.from_predictions([["B-PER", "O"]], [["B-LOC", "B-PER"]])
+        >>> display.counts.tolist()  # of LOC, PER and spurious
+        [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+        """
+        return cls._of_spans(*spans_of(y_true, y_pred, scheme)).plot(ax=ax)
+
+    @classmethod
+    def _of_spans(cls, true: list[list[Span]], pred: list[list[Span]]) -> Self:
+        """The counts of spans against spans, not drawn yet."""
+        types = sorted({span[0] for rows in (true, pred) for row in rows for span in row})
+        index: dict[Any, int] = {name: i for i, name in enumerate(types)}
+        counts = np.zeros((len(types) + 1, len(types) + 1), dtype=int)
+        for there, found in zip(true, pred, strict=True):
+            for span in (Counter(there) & Counter(found)).elements():
+                counts[index[span[0]], index[span[0]]] += 1
+            for _, right, wrong in error_pairs(there, found):
+                at = [len(types) if span is None else index[span[0]] for span in (right, wrong)]
+                counts[at[0], at[1]] += 1
+        return cls(counts, types)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw shares of each true type, with the counts written in the cells."""
+        size = 2.2 + 0.55 * len(self.types)
+        ax = axes_or_new(ax, size + 1, size)
+        shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1)
+        ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        for (i, j), count in np.ndenumerate(self.counts):
+            if (i, j) != (len(self.types), len(self.types)):
+                colour = "white" if shares[i, j] > 0.5 else "black"
+                ax.text(j, i, str(count), ha="center", va="center", color=colour)
+        places, names = range(len(self.types) + 1), [label_of(name) for name in self.types]
+        ax.set_xticks(places, [*names, "missed"], rotation=45, ha="right")
+        ax.set_yticks(places, [*names, "spurious"])
+        ax.set(xlabel="predicted", ylabel="true", title="Spans")
+        self.figure_, self.ax_ = ax.figure, ax
+        return self
+
+
+def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:
+    """Entities as (type, start, end)."""
+    rows = read_entities(entities, texts)
+    return [[(e.label, e.start, e.end) for e in row if e.label not in REGIONS] for row in rows]

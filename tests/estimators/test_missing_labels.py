@@ -1,0 +1,164 @@
+"""Labels that are not known, of rows with several: what they must not count in."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.multioutput import MultiOutputClassifier
+
+from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
+from skdice.losses import resolve_loss
+from skdice.metrics import class_f1_scorer
+from skdice.model_selection import LossSearchCV, MultilabelStratifiedKFold, out_of_fold
+
+LOSSES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
+N = 240
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, 4))
+COMPLETE = (X @ rng.normal(size=(4, 3)) + rng.normal(size=(N, 3)) > [0.5, 1.0, 1.5]).astype(int)
+HIDDEN = np.arange(N)[:, None] % 4 == np.arange(3)  # a quarter of each label, never a whole row
+Y = np.where(HIDDEN, np.nan, COMPLETE)
+FRAME = pd.DataFrame(Y, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_is_that_of_each_label_on_its_known_rows(name):
+    logits = torch.randn(N, 3, dtype=torch.float64, generator=torch.manual_seed(0))
+    target = torch.tensor(np.where(HIDDEN, -100, COMPLETE))
+
+    def gradient(columns, rows):
+        z = logits[rows][:, columns].requires_grad_()
+        y = target[rows][:, columns]
+        counts = [float((target[:, c] == 1).sum() * N / (~HIDDEN[:, c]).sum()) for c in columns]
+        loss = resolve_loss(name)
+        for part in (loss, getattr(loss, "second", loss)):
+            if "average" in part.get_params(deep=False):  # micro counts and surrogates are shared
+                part.set_params(average="macro", surrogate="none")
+        loss = loss.prepare(counts, multilabel=True, n_samples=N)
+        (found,) = torch.autograd.grad(loss(z, y), z)
+        return found
+
+    together = gradient([0, 1, 2], slice(None))
+    for label in range(3):
+        known = ~HIDDEN[:, label]
+        alone = gradient([label], torch.tensor(known))[:, 0]
+        np.testing.assert_allclose(together[known, label] * 3, alone, rtol=1e-9, atol=1e-15)
+        assert (together[~known, label] == 0).all()
+
+
+def zeros(n_features, n_classes):
+    layer = torch.nn.Linear(n_features, n_classes)
+    torch.nn.init.zeros_(layer.weight)
+    torch.nn.init.zeros_(layer.bias)
+    return layer
+
+
+def test_a_model_is_that_of_each_label_on_its_known_rows():
+    # A linear layer shares nothing between labels. The mean over three labels has a third of each
+    # gradient, so the rate is three times as high.
+    settings = {"max_epochs": 30, "batch_size": N, "schedule": "constant", "random_state": 0}
+    sgd = {"optimizer": torch.optim.SGD, "optimizer__weight_decay": 0.0}
+    settings |= {"loss": "ce", "net_params": sgd, "module": zeros}
+    model = DiceClassifier(lr=1.5, **settings).fit(X, FRAME)
+    for label in range(3):
+        known = ~HIDDEN[:, label]
+        names = [["yes"] if value else [] for value in COMPLETE[known, label]]
+        alone = DiceClassifier(lr=0.5, **settings).fit(X[known], names)
+        found, expected = (m.predict_proba(X)[:, k] for m, k in ((model, label), (alone, 0)))
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "nullable", "objects", "lists"])
+def test_scores_count_known_labels_in_every_container(form):
+    y = {
+        "array": Y,
+        "frame": FRAME,
+        "nullable": FRAME.astype("Int64"),
+        "objects": FRAME.astype(object).where(FRAME.notna(), None),
+        "lists": [[None if v != v else int(v) for v in row] for row in Y],
+    }[form]
+    model = DiceClassifier(max_epochs=3, random_state=0).fit(X, y)
+    assert model.classes_.tolist() == ([0, 1, 2] if form in ("array", "lists") else list("abc"))
+    found = model.predict(X)
+    known = ~HIDDEN
+    expected = f1_score(COMPLETE[known], found[known])
+    assert model.score(X, y) == pytest.approx(expected)
+    assert class_f1_scorer(model, X, y) == pytest.approx(expected)
+    scores = model.evaluate(X, y)
+    for label in range(3):
+        rows = known[:, label]
+        of_label = f1_score(COMPLETE[rows, label], found[rows, label])
+        assert scores[f"f1 of {model.classes_[label]}"] == pytest.approx(of_label)
+    right = ((found == COMPLETE) | HIDDEN).all(axis=1).mean()
+    assert scores["accuracy"] == pytest.approx(right)
+
+
+def test_what_is_hidden_changes_nothing():
+    """Weights and counts are those of the same rows with other values behind the missing ones."""
+    model = DiceClassifier(loss="weighted_ce", max_epochs=2, random_state=0).fit(X, FRAME)
+    for column, name in enumerate("abc"):
+        share = FRAME[name].mean()  # of the known
+        assert model.class_counts_[column] == pytest.approx(share * N)
+
+
+def test_a_decision_is_tuned_on_known_labels():
+    inner = DiceClassifier(loss="ce", max_epochs=5, random_state=0).fit(X, FRAME)
+    tuned = BiasTunedClassifier(inner, cv="prefit", scoring="f1_micro").fit(X, FRAME)
+    decided = inner.predict_proba(X) > np.array([tuned.thresholds_[name] for name in "abc"])
+    np.testing.assert_array_equal(tuned.predict(X), decided)
+    # The same with any values behind the missing ones, if the model is sure that they are right.
+    p = inner.predict_proba(X)
+
+    class Fixed(LogisticRegression):
+        multilabel_, classes_ = True, np.array(["a", "b", "c"])
+
+        def predict_proba(self, rows):
+            return rows
+
+        def __sklearn_is_fitted__(self):
+            return True
+
+    missing = BiasTunedClassifier(Fixed(), cv="prefit", scoring="f1_micro").fit(p, FRAME)
+    full = pd.DataFrame(np.where(HIDDEN, 0, COMPLETE), columns=list("abc"))
+    sure = BiasTunedClassifier(Fixed(), cv="prefit", scoring="f1_micro")
+    sure.fit(np.where(HIDDEN, 0.0, p), full)
+    np.testing.assert_allclose(missing.bias_, sure.bias_)
+    with pytest.raises(ValueError, match="reads no missing labels"):
+        BiasTunedClassifier(inner, cv="prefit", scoring=lambda t, p: 0.0).fit(X, FRAME)
+
+
+def test_folds_and_searches():
+    folds = [test for _, test in MultilabelStratifiedKFold(4).split(X, FRAME)]
+    for label in range(3):
+        counts = [np.nansum(Y[test, label]) for test in folds]
+        assert np.ptp(counts) <= 2
+    model = DiceClassifier(max_epochs=1, random_state=0)
+    assert out_of_fold(model, X, FRAME, cv=3).predictions.shape == (N, 3)
+    LossSearchCV(model, n_trials=2, cv=2, random_state=0).fit(X, FRAME)
+    BiasTunedClassifier(model, cv=3).fit(X, FRAME)
+    early = DiceClassifier(max_epochs=2, early_stopping=True, random_state=0)
+    early.fit(X, FRAME)
+
+
+def test_texts(tiny_backbone):
+    texts = [f"word{i % 7} more" for i in range(24)]
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model.fit(texts, FRAME[:24], X_val=texts, y_val=FRAME[:24])
+    assert model.predict(texts).shape == (24, 3)
+    assert 0 <= model.score(texts, FRAME[:24]) <= 1
+
+
+def test_what_is_refused():
+    model = DiceClassifier(max_epochs=1)
+    nothing = Y.copy()
+    nothing[5] = np.nan
+    with pytest.raises(ValueError, match=r"y\[5\] has no known label"):
+        model.fit(X, nothing)
+    with pytest.raises(ValueError, match=r"y\[3\] is missing"):
+        model.fit(X, [0.0, 1.0, 0.0, np.nan] * (N // 4))
+    with pytest.raises(ValueError, match=r"y\[0\]\[1\] is 2"):
+        model.fit(X, np.where(np.arange(3) == 1, 2.0, Y))
+    with pytest.raises(ValueError, match="NaN"):  # as scikit-learn's own models
+        MultiOutputClassifier(LogisticRegression()).fit(X, Y)
