@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.record import Record, Span
+from skdice.datasets.record import Record, raw
 from skdice.datasets.source import Source
 from skdice.datasets.tokens import are_spans
 from skdice.tags.schemes import get_spans, infer_scheme
@@ -44,5 +44,5 @@ def token_records(
             if not 0 <= start < end <= len(tokens):
                 problem = f"the span {kind!r} from {start} to {end} is outside {len(tokens)} tokens"
                 raise source.fault(place, problem)
-        found = [Span(((places[a][0], places[b - 1][1]),), kind) for kind, a, b in spans]
+        found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in spans]
         yield Record(place, (text,), found, more, unit="codepoints")

@@ -18,6 +18,7 @@ from skdice.datasets.multilabel import (
 from skdice.datasets.source import (
     TEXT_NAMES,
     Source,
+    as_source,
     warn_of_skipped,
 )
 from skdice.datasets.table import Table
@@ -111,34 +112,14 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
-    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    X, y, _ = labelled_texts(
-        source,
-        text_columns=text_columns,
-        label_column=label_column,
-        label_columns=label_columns,
-        label_separator=label_separator,
-    )
-    return X, y
-
-
-def labelled_texts(
-    source: Source,
-    *,
-    text_columns: Any = None,
-    label_column: Any = None,
-    label_columns: Any = None,
-    label_separator: str | None = None,
-) -> tuple[list[Any], Any, dict[str, Any]]:
-    """Texts, labels and columns of a file; see `read_table`."""
-    path = source.path
+    source = as_source(path, encoding, separator=separator, header=header, quoting=quoting)
     labels_in = label_columns_of(label_column, label_columns)
     texts_in = _wanted(text_columns)
     table, texts, labels = _columns(source, texts_in, labels_in)
     _refuse_foreign(table)
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
-        raise fault(path, table.rows[0][0], f"{problem}: check the parameter separator")
+        raise source.fault(table.rows[0][0], f"{problem}: check the parameter separator")
     if not labels:
         labels = [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
     if not texts:
@@ -152,13 +133,14 @@ def labelled_texts(
         y = table.labels(labels[0], label_separator)
     else:
         names = {i: str(table.named(i)) for i in labels}
-        y = names_of_columns(path, table.rows, names)
+        y = names_of_columns(source.path, table.rows, names)
     if answers is not None:
         y = obey(source, y, table.values(answers))
     warn_of_skipped(source, len(X))
     of_labels = [table.named(i) for i in labels]
     of_label = of_labels[0] if label_columns is None else of_labels
-    return X, y, {"text": [table.named(i) for i in texts], "label": of_label}
+    source.columns = {"text": [table.named(i) for i in texts], "label": of_label}
+    return X, y
 
 
 @checked
@@ -217,7 +199,7 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
-    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
+    source = as_source(path, encoding, separator=separator, header=header, quoting=quoting)
     table, at = to_predict(source, n_texts, text_columns, label_column, label_columns)
     return table.texts(at)
 

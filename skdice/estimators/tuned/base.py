@@ -31,9 +31,10 @@ from skdice.estimators.scores import outputs_of
 from skdice.inputs.rows import check_groups, row_keys, take
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions.bounds import Bound
+from skdice.metrics.decisions.held_out_rows import HeldOutRows
 from skdice.metrics.decisions.objectives import Cost
 from skdice.metrics.decisions.scoring import LOG_LOSS, in_full
-from skdice.metrics.decisions.tuning import Rows, tune
+from skdice.metrics.decisions.tuning import tune
 
 
 class HeldOut(NamedTuple):
@@ -288,13 +289,13 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             tuned.sharpness_ = float(getattr(tuned, "sharpness_", 1.0) * self.temperature_)
         return tuned
 
-    def _search(self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray) -> Any:
+    def _search(self, rows: Any, objective: Any, logits: np.ndarray, truth: np.ndarray) -> Any:
         """The biases of `rows` that come nearest to the objective."""
         draws, per_class = int(self.n_bootstraps), self.bias == "per_class"
         return tune(rows, objective, per_class=per_class, n_draws=draws)
 
     def _tune(
-        self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray, parts: Any
+        self, rows: HeldOutRows, objective: Any, logits: np.ndarray, truth: np.ndarray, parts: Any
     ) -> None:
         """Set the biases and the temperature; `logits` and `truth` are those of `rows`.
 

@@ -29,7 +29,7 @@ from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, read_labels
 from skdice.inputs.rows import check_weights, object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.bounds import Bound
-from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, HeldOutRows
 from skdice.metrics.decisions.objectives import Objective
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.rejection import (
@@ -40,7 +40,7 @@ from skdice.metrics.decisions.rejection import (
     tune_rejecting,
 )
 from skdice.metrics.decisions.scoring import resolve_scoring
-from skdice.metrics.decisions.tuning import Rows, Tuning
+from skdice.metrics.decisions.tuning import Tuning
 from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 
 
@@ -311,10 +311,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if not self.multilabel_:
             return predicted
         rows = [self.classes_[row > 0].tolist() for row in predicted]
-        rejected = (predicted < 0).any(axis=1).tolist()
-        return object_array(
-            [[self.reject_label] if out else row for out, row in zip(rejected, rows, strict=True)]
-        )
+        for i in np.flatnonzero((predicted < 0).any(axis=1)):
+            rows[i] = [self.reject_label]
+        return object_array(rows)
 
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Labels or 0/1 rows, and whether each row is left to a person."""
@@ -438,18 +437,18 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _judged(self, X: Any, y: Any) -> tuple[HeldOutRows, Any, np.ndarray, np.ndarray]:
         """Return what `_held_out` gives, of rows that may be others than those to tune on."""
         labels = known_labels(y, self.classes_, self.multilabel_, missing=True)
         part = HeldOut(X, labels, *probabilities_of(self.estimator_, X))
         check_lengths(X=range(len(part.table)), y=labels)
         return self._held_out([part])
 
-    def _held_out(self, parts: list[HeldOut]) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+    def _held_out(self, parts: list[HeldOut]) -> tuple[HeldOutRows, Any, np.ndarray, np.ndarray]:
         """Held-out rows, the objective, and the rows' logits and truth."""
         kind, positive = self._kind, self.positive_ if self._kind == "two" else None
         objective = resolve_scoring(self.scoring, kind, self.classes_, positive)
-        rows: Rows
+        rows: HeldOutRows
         if kind == "labels":
             read = partial(known_labels, classes=self.classes_, multilabel=True, missing=True)
             answers = np.concatenate([read(part.y) for part in parts])

@@ -136,7 +136,7 @@ def reject_at(
     Of two classes the upper threshold keeps the bound, and the lower one is that of the best F1.
     Else there is no bias, since the rows that chose it could not show what holds with it.
     """
-    if two:
+    if two and isinstance(rows, BinaryRows):
         lower = -float(tune(rows, Fbeta(), n_draws=n_draws).bias[0])
         bias, promise = bounded(rows, objective)
         upper = max(-float(bias[0]), lower) if promise.promised else lower
