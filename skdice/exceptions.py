@@ -34,10 +34,6 @@ class MissingLabelWarning(SkdiceWarning):
     """Labels that no training row has."""
 
 
-class OffsetsWarning(SkdiceWarning):
-    """Offsets of a file may count code points or UTF-16 units."""
-
-
 class SkippedRowsWarning(SkdiceWarning):
     """Rows, labels or spans of a file were left out."""
 

@@ -18,9 +18,9 @@ from torch import nn
 from skdice import backbones
 from skdice._checks import check_has, checked
 from skdice.engine.adapters import merge_adapter
-from skdice.engine.attention import settle_attention
 from skdice.engine.layouts.layout import nothing_further
 from skdice.engine.module import TaskModel
+from skdice.engine.parts import settle_attention
 from skdice.estimators.storage import STATE, with_module
 from skdice.folders import replaced
 

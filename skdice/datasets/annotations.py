@@ -11,16 +11,17 @@ from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.files import json_pieces, write_text
-from skdice.datasets.find import find
+from skdice.datasets.detection import find
+from skdice.datasets.formats._base import Format, JsonFormat, Row, as_json, formats, without
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import UNITS, resolve, units_before
-from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, without
-from skdice.datasets.source import Source, warn_of_skipped
+from skdice.datasets.reading import json_pieces
+from skdice.datasets.source import Source, as_source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import check_characters
+from skdice.whole_files import write_text
 
 
 class Annotations(NamedTuple):
@@ -69,8 +70,8 @@ def read_annotations(
         What the offsets of the file count: code points, as Python does; UTF-16 code units, as
         JavaScript does; or bytes of UTF-8. ``"auto"`` takes code points, unless what the tool
         writes beside an offset (the entity's text, tokens, or our own mark) shows that it is
-        UTF-16. Of Doccano, whose editor counts UTF-16, it takes what cuts fewer words, and warns
-        where neither fits. It matters in texts with emoji only.
+        UTF-16. Of Doccano, whose editor counts UTF-16 and whose files programs write too, it
+        refuses what may be either. It matters in texts with emoji only.
     on_misaligned : {"raise", "drop", "fix"}, default="raise"
         What to do with an entity that is empty, lies outside its text, cuts a character, does not
         hold the text that the tool says, has no label, or is discontinuous: raise an error that
@@ -103,7 +104,7 @@ def read_annotations(
 
     Warns
     -----
-    SkippedRowsWarning, MisalignedWarning, OffsetsWarning, LayersWarning
+    SkippedRowsWarning, MisalignedWarning, LayersWarning
         If records are left out (those of Prodigy that were rejected, of Label Studio that were
         cancelled or are not annotated), as described above, and if WebAnno's spans of several
         layers are read together.
@@ -121,16 +122,9 @@ def read_annotations(
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
     check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
-    source = _source(path, encoding)
-    source.text_column, source.with_entities = text_column, with_entities
-    source.layer, source.feature = layer, feature
-    return annotated(source, format, offsets, on_misaligned)
-
-
-def annotated(
-    source: Source, format: str = "auto", offsets: str = "auto", on_misaligned: str = "raise"
-) -> Annotations:
-    """Texts with entities of a file; see `read_annotations`."""
+    found_in = path if isinstance(path, Source) else _source(path, encoding)
+    source = as_source(found_in, encoding, text_column=text_column, layer=layer, feature=feature)
+    source.with_entities = with_entities
     name: str | None = format
     if format in formats() and isinstance(formats()[format], JsonFormat):
         source.takes_json()
@@ -154,7 +148,8 @@ def annotated(
     warn_of_skipped(source, len(records))
     how = offsets, on_misaligned, form.unit, form.knows_unlabelled
     rows = resolve(source.path, records, *how)
-    return Annotations(*rows, [record.metadata for record in records])
+    source.meta = [record.metadata for record in records]
+    return Annotations(*rows, source.meta)
 
 
 def _source(path: Any, encoding: str) -> Source:

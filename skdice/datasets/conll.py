@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
-from skdice.datasets.columns import (
+from skdice.datasets.reading import fault
+from skdice.datasets.source import Source, as_source
+from skdice.datasets.token_columns import (
     BRACKETS,
     DOCUMENT,
     RANGE,
@@ -22,10 +23,9 @@ from skdice.datasets.columns import (
     columns_of,
     is_header,
 )
-from skdice.datasets.files import fault, iter_split, write_text
-from skdice.datasets.source import Source
 from skdice.inputs.rows import as_row_list
 from skdice.tags.schemes import faults
+from skdice.whole_files import write_text
 
 
 @checked
@@ -93,25 +93,11 @@ def read_conll(
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
-    source = Source(Path(path), encoding)
-    X, y, _ = conll(source, token_column, tag_column, separator, comment, scheme, with_tags)
-    return X, y
-
-
-def conll(
-    source: Source,
-    token_column: int | str | None = None,
-    tag_column: int | str | None = None,
-    separator: str | None = None,
-    comment: str | None = "auto",
-    scheme: str | None = None,
-    with_tags: bool = True,
-) -> tuple[list[list[str]], list[list[str]], dict[str, Any]]:
-    """Tokens, tags and their columns; see `read_conll`."""
-    path, text = source.path, source.text
+    source = as_source(path, encoding)
+    path = source.path
     if comment == "":
         raise ValueError("comment='' would make every line a comment: give None for none")
-    head = list(islice(iter_split(text), SAMPLE))
+    head = list(islice(source.iter_lines(), SAMPLE))
     if token_column is None and tag_column is None and is_conllu(head):
         remedy = "read it with read_conllu, or give token_column and tag_column"
         raise ValueError(f"{str(path)!r} has the ten columns of CoNLL-U: {remedy}")
@@ -138,10 +124,11 @@ def conll(
         if "FORM" in names and token_column is None:
             token_column = names.index("FORM")
         found = columns_of(path, plain_rows, token_column, tag_column, with_tags, names)
-    X, y = _sentences(path, text, found, separator, comment, with_tags, scheme)
+    X, y = _sentences(source, found, separator, comment, with_tags, scheme)
     if not X:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
-    return X, y, {"token": found.token, "tag": found.tag}
+    source.columns = {"token": found.token, "tag": found.tag}
+    return X, y
 
 
 def _split(line: str, separator: str | None) -> list[str]:
@@ -160,8 +147,7 @@ def _rows(lines: Iterable[str], separator: str | None) -> Iterator[Line]:
 
 
 def _sentences(
-    path: str | Path,
-    text: str,
+    source: Source,
     layout: Layout,
     separator: str | None,
     comment: str | None,
@@ -171,6 +157,7 @@ def _sentences(
     """The tokens and tags of all sentences, in one pass."""
     X: list[list[str]] = []
     y: list[list[str]] = []
+    path = source.path
     width, token_at, tag_at = layout.width, layout.token, layout.tag
     known: dict[str, str] = {}  # equal words are one string
     tokens: list[str] = []
@@ -186,7 +173,7 @@ def _sentences(
                 problem = f"{problem} in scheme {scheme!r}: {remedy}"
                 raise fault(path, first + at, problem)
 
-    for number, line in enumerate(iter_split(text), 1):
+    for number, line in enumerate(source.iter_lines(), 1):
         if not line or line.isspace() or line.startswith(DOCUMENT):
             if tokens:
                 end()
@@ -315,20 +302,13 @@ def read_conllu(
     ...     read_conllu(path)
     ([['Ann']], [['PROPN']])
     """
-    X, y, _ = conllu(Source(Path(path), encoding), tag_column, with_tags)
-    return X, y
-
-
-def conllu(
-    source: Source, tag_column: str | int = "upos", with_tags: bool = True
-) -> tuple[list[list[str]], list[list[str]], dict[str, Any]]:
-    """Word forms, tags and their columns; see `read_conllu`."""
+    source = as_source(path, encoding)
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS)
     layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), ids=0)
     path = source.path
-    X, y = _sentences(path, source.text, layout, "\t", "#", with_tags, None)
+    X, y = _sentences(source, layout, "\t", "#", with_tags, None)
     if not X:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
     for what, values, remedy in (
@@ -339,7 +319,8 @@ def conllu(
             raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
     if tag_column == "misc" and with_tags:
         y = _tags_of_misc(path, y)
-    return X, y, {"token": "form", "tag": tag_column}
+    source.columns = {"token": "form", "tag": tag_column}
+    return X, y
 
 
 def _tags_of_misc(path: str | Path, cells: list[list[str]]) -> list[list[str]]:

@@ -51,10 +51,7 @@ def from_hf(
     >>> from_hf(rows, text_columns="text", label_column="label")
     (['hi', 'win'], ['ham', 'spam'])
     """
-    features = getattr(dataset, "features", None)
-    if features is None or not hasattr(dataset, "column_names"):
-        what = f"has the splits {list(dataset)}" if isinstance(dataset, dict) else "is no dataset"
-        raise TypeError(f"dataset {what}: give one split, such as dataset['train']")
+    features = _features(dataset)
     columns = (
         [text_columns]
         if isinstance(text_columns, str)
@@ -72,38 +69,28 @@ def from_hf(
         raise ValueError(
             f"text_columns={shown(text_columns)} must name one column, or two for a pair"
         )
-    dataset = dataset.with_format(None)  # plain lists, whatever format the caller has set
-    texts = [list(dataset[name]) for name in columns]
-    X = texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
-    labels = list(dataset[label_column])
-    feature = features[label_column]
-    inner = getattr(feature, "feature", None)
-    names = getattr(feature, "names", None) or getattr(inner, "names", None)
-    if names is None:
-        return X, labels
-    for i, value in enumerate(labels):
-        for label in value if isinstance(value, list) else [value]:
-            if label is None or label < 0:
-                raise ValueError(
-                    f"{label_column}[{i}] holds {label!r}, which marks rows without a label "
-                    "(as in hidden test splits): leave them out"
-                )
-    if inner is None:
-        return X, [names[label] for label in labels]
-    if getattr(features[columns[0]], "dtype", None) not in ("string", "large_string"):
-        return X, [[names[label] for label in row] for row in labels]
-    y = np.zeros((len(labels), len(names)), dtype=int)
-    for row, chosen in zip(y, labels, strict=True):
-        row[chosen] = 1
-    return X, y
+    rows = named_rows(dataset.select_columns(list(dict.fromkeys([*columns, label_column]))))
+    X = [row[columns[0]] if len(columns) == 1 else tuple(row[c] for c in columns) for row in rows]
+    y = [row[label_column] for row in rows]
+    if None in y:
+        raise ValueError(f"{label_column}[{y.index(None)}] is None: leave out rows without a label")
+    names = getattr(getattr(features[label_column], "feature", None), "names", None)
+    if names is None or not (X and isinstance(X[0], (str, tuple))):
+        return X, y
+    return X, np.array([[name in row for name in names] for row in y], dtype=int)
 
 
-def named_rows(dataset: Any) -> list[dict[str, Any]]:
-    """The rows of one split, with class ids turned into names at any depth."""
+def _features(dataset: Any) -> Any:
     features = getattr(dataset, "features", None)
     if features is None or not hasattr(dataset, "column_names"):
         what = f"has the splits {list(dataset)}" if isinstance(dataset, dict) else "is no dataset"
         raise TypeError(f"dataset {what}: give one split, such as dataset['train'], or a path")
+    return features
+
+
+def named_rows(dataset: Any) -> list[dict[str, Any]]:
+    """The rows of one split, with class ids turned into names at any depth."""
+    features = _features(dataset)
     return [
         {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}
         for i, row in enumerate(dataset.with_format(None))
@@ -120,7 +107,6 @@ def _named(value: Any, feature: Any, where: str) -> Any:
     if names is None or value is None:
         return value
     if not 0 <= value < len(names):
-        raise ValueError(
-            f"{where} holds {value!r}, which marks rows without a label: leave them out"
-        )
+        problem = "which marks rows without a label (as in hidden test splits): leave them out"
+        raise ValueError(f"{where} holds {value!r}, {problem}")
     return names[value]

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.files import fault
-from skdice.datasets.record import Record, Span
-from skdice.exceptions import MisalignedWarning, OffsetsWarning
-from skdice.inputs.entities import SURROGATE, fault_of_label
-from skdice.inputs.texts import nearest_place
+from skdice.datasets.formats._base import Record
+from skdice.datasets.reading import fault
+from skdice.exceptions import MisalignedWarning
+from skdice.inputs.entities import Entity, fault_of_label
+from skdice.inputs.texts import is_text, nearest_place
 
 UNITS = ("codepoints", "utf16", "bytes")
 _NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}
@@ -48,10 +48,16 @@ def _squeezed(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(text.replace("\\n", " ").split()))
 
 
-def _locate(span: Span, text: str, ruler: Rulers, unit: str) -> tuple[int, int] | _Fault:
+def _parts(span: Entity) -> list[tuple[Any, Any]]:
+    """The start and end of an entity, or of each of its parts."""
+    start, end = span[:2]
+    return [*zip(start, end, strict=True)] if isinstance(start, tuple) else [(start, end)]
+
+
+def _locate(span: Entity, text: str, ruler: Rulers, unit: str) -> tuple[int, int] | _Fault:
     """Return the begin and end of a span in code points, or what is wrong with it."""
     places = []
-    for part in span.parts:
+    for part in _parts(span):
         for what, offset in zip(("start", "end"), part, strict=True):
             if isinstance(offset, bool) or not isinstance(offset, (int, float)) or offset % 1:
                 return _Fault(f"its {what} is {shown(offset)}, not a whole number")
@@ -82,53 +88,33 @@ def _located(record: Record, text: str, unit: str) -> list[tuple[int, int] | _Fa
     return [_locate(span, text, ruler, unit) for span in (*record.spans, *record.checks)]
 
 
-def _ragged(text: str, start: int, end: int) -> int:
-    """Count the ends of a span that stand in white space or inside a word."""
-    spaces = text[start].isspace() + text[end - 1].isspace()
-    cuts = sum(
-        0 < i < len(text) and text[i - 1].isalnum() and text[i].isalnum() for i in (start, end)
-    )
-    return spaces + cuts
-
-
 def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
     """Return the unit of a file's offsets: code points, or UTF-16 if only that can be right.
 
     The texts of the entities decide, where the tool writes them. Of a tool that counts UTF-16, and
-    whose files programs write too, it is what cuts fewer words.
+    whose files programs write too, it is refused what both can be.
     """
-    costs = {"codepoints": 0, "utf16": 0}
-    guessed, matters = tool_unit == "utf16", False
+    wrong = {"codepoints": 0, "utf16": 0}
+    unclear = None  # the first record that may be read in two ways
     for record in records:
         text = record.texts[0]
         if record.unit or not text or max(text) <= "\uffff":
             continue
-        in_codepoints = _located(record, text, "codepoints")
-        if not (guessed or any(isinstance(place, _Fault) for place in in_codepoints)):
-            continue
-        trials = {"codepoints": in_codepoints, "utf16": _located(record, text, "utf16")}
+        trials = {unit: _located(record, text, unit) for unit in wrong}
         for i, span in enumerate((*record.spans, *record.checks)):
-            if trials["codepoints"][i] == trials["utf16"][i] or (span.text is None and not guessed):
+            places = {unit: trials[unit][i] for unit in wrong}
+            if places["codepoints"] == places["utf16"]:
                 continue
-            matters = True
-            for unit, trial in trials.items():
-                place = trial[i]
-                if isinstance(place, _Fault):
-                    costs[unit] += 3
-                elif span.text is None:
-                    costs[unit] += _ragged(text, *place)
-    if not guessed:
-        return "utf16" if costs["codepoints"] and not costs["utf16"] else "codepoints"
-    unit = "codepoints" if costs["codepoints"] < costs["utf16"] else "utf16"
-    if matters and (costs[unit] or costs["codepoints"] == costs["utf16"]):
-        warn(
-            f"{str(path)!r} has emoji or other characters beyond U+FFFF. Offsets after them are "
-            f"read as {_NAMES[unit]}, but some entities then begin or end inside a word: check "
-            "them, and give offsets='utf16', as the tool counts, or offsets='codepoints', as "
-            "Python does",
-            OffsetsWarning,
-        )
-    return unit
+            if span.text is None and tool_unit != "utf16":
+                continue
+            unclear = unclear or record
+            for unit, place in places.items():
+                wrong[unit] += isinstance(place, _Fault)
+    if unclear is not None and tool_unit == "utf16" and not any(wrong.values()):
+        problem = "its offsets after emoji may count UTF-16 code units, as the tool does, or code "
+        problem += "points, as programs do: give offsets='utf16' or offsets='codepoints'"
+        raise fault(path, unclear.place, problem)
+    return "utf16" if wrong["codepoints"] and not wrong["utf16"] else "codepoints"
 
 
 def _hint(record: Record, unit: str) -> str:
@@ -149,9 +135,9 @@ def _hint(record: Record, unit: str) -> str:
     return f"the offsets fit {' or '.join(fitting)}" if fitting else ""
 
 
-def _nearest(span: Span, text: str) -> tuple[int, int] | None:
+def _nearest(span: Entity, text: str) -> tuple[int, int] | None:
     """Return the place of a span's text that is nearest to its offsets."""
-    start, held = span.parts[0][0], span.text
+    start, held = _parts(span)[0][0], span.text
     if not isinstance(held, str) or not held or not isinstance(start, (int, float)):
         return None
     at = nearest_place(text, held, int(start))
@@ -173,7 +159,7 @@ def resolve(
     for record in records:
         name = record.metadata.get("id")
         place = record.place if name is None else f"{record.place} (id {shown(name)})"
-        if any(map(SURROGATE.search, record.texts)):
+        if not all(map(is_text, record.texts)):
             raise fault(path, place, "the text holds half of a surrogate pair: write it anew")
         if record.unit and offsets not in ("auto", record.unit):
             problem = f"it says that its offsets count {record.unit!r}, but offsets={offsets!r}"
@@ -192,7 +178,7 @@ def resolve(
                 where = _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
             if isinstance(where, _Fault):
                 what = "token" if is_token else f"entity {shown(label)}"
-                parts = ";".join(f"{start} to {end}" for start, end in span.parts)
+                parts = ";".join(f"{start} to {end}" for start, end in _parts(span))
                 problem = f"the {what} from {parts}: {where.problem}"
                 if on_misaligned == "raise":
                     raise fault(path, place, f"{problem}: {_remedy(record, counted, where)}")

@@ -16,7 +16,7 @@ from typing import Any
 from skdice._checks import counted, shown
 from skdice._warn import warn
 from skdice.datasets.cells import rows_of, separator_of
-from skdice.datasets.files import (
+from skdice.datasets.reading import (
     fault,
     is_json,
     iter_split,
@@ -67,6 +67,9 @@ class Source:
     first: int = 0  # lines that stand before it in a stream
     skipped: Counter[str] = field(default_factory=Counter)
     told: list[str] = field(default_factory=list)  # what else a user should know
+    # What a reader finds beside X and y.
+    columns: dict[str, Any] | None = None
+    meta: list[dict[str, Any]] | None = None
 
     def name_columns(self, columns: Iterable[Any]) -> None:
         """Take the first line for a header if one of the columns is asked for by name."""
@@ -213,6 +216,15 @@ class Source:
                 wanted = "a string" if kind is str else "an object"
                 raise self.fault(place, f"{name!r} holds {shown(each)}, which is not {wanted}")
         return value
+
+
+def as_source(path: Any, encoding: str, **how: Any) -> Source:
+    """A file, or one that was looked at before, to be read as the given options say."""
+    source = path if isinstance(path, Source) else Source(Path(path), encoding)
+    for name, value in how.items():
+        if value is not None:
+            setattr(source, name, value)
+    return source
 
 
 def names_columns(rows: list[list[str]]) -> bool:

@@ -10,10 +10,11 @@ from typing import Any
 
 from skdice._checks import check_lengths, checked, shown
 from skdice._types import Rows
-from skdice.datasets.files import fault, write_text
-from skdice.datasets.source import Source
+from skdice.datasets.reading import fault
+from skdice.datasets.source import as_source
 from skdice.inputs.answers import as_answers
 from skdice.inputs.rows import as_row_list
+from skdice.whole_files import write_text
 
 
 @checked
@@ -67,17 +68,7 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    X, y, _ = squad(Source(Path(path), encoding), on_misaligned, articles, with_answers)
-    return X, y
-
-
-def squad(
-    source: Source,
-    on_misaligned: str = "raise",
-    articles: Sequence[str] | None = None,
-    with_answers: bool = True,
-) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]], list[str]]:
-    """Questions with contexts, answers and ids; see `read_squad`."""
+    source = as_source(path, encoding)
     path = source.path
     every = _articles(path, [value for _, value in source.values], source.first)
     titles = [article.get("title") for article in every]
@@ -112,7 +103,8 @@ def squad(
     y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
     kept = [i for i, answers in enumerate(y) if answers is not None]
     X, y = [X[i] for i in kept], [y[i] for i in kept]
-    return X, y, [ids[i] for i in kept]
+    source.meta = [{"id": ids[i]} for i in kept]
+    return X, y
 
 
 def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
@@ -247,13 +239,7 @@ def read_mrc_ner(
     ...     read_mrc_ner(path)
     ([['Ann', 'sings']], [[('PER', 0, 1)]], {'PER': 'find every person'})
     """
-    return mrc_ner(Source(Path(path), encoding))
-
-
-def mrc_ner(
-    source: Source,
-) -> tuple[list[list[str]], list[list[tuple[str, int, int]]], dict[str, str]]:
-    """Sentences, spans and queries; see `read_mrc_ner`."""
+    source = as_source(path, encoding)
     path = source.path
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}

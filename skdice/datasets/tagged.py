@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from inspect import unwrap
 from typing import Any
 
 from skdice.datasets.cells import separator_of
-from skdice.datasets.columns import DOCUMENT, TAG
 from skdice.datasets.conll import (
-    conll,
-    conllu,
     is_conllu,
     read_conll,
     read_conllu,
 )
-from skdice.datasets.files import first_line, suffix_of
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source, check_options
-from skdice.datasets.token_tables import token_columns, token_table
-from skdice.datasets.tokens import (
+from skdice.datasets.token_columns import DOCUMENT, TAG
+from skdice.datasets.token_lists import (
     TAG_FIELDS,
     TEXT_FIELDS,
     are_spans,
     read_tokens,
     token_fields,
 )
+from skdice.datasets.token_tables import token_columns, token_table
 from skdice.tags.schemes import to_tags
-
-Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
 
 
 def is_tagged(source: Source) -> bool:
@@ -46,14 +43,14 @@ def _is_table(source: Source) -> bool:
     return any(sign in first for sign in (source.separator or "\t", ",", ";"))
 
 
-def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
-    """The sentences of a file, their tags, and the columns of both.
+def read_tagged(source: Source, nested: bool = False, **options: Any) -> tuple[Any, Any]:
+    """The sentences of a file and their tags.
 
     Where a file holds spans of tokens they are made tags, unless they may be `nested`.
     """
     if source.is_json:
         check_options(_token_lists, options)
-        return *_token_lists(source, nested, **options), None
+        return _token_lists(source, nested, **options)
     lines = source.head
     if not (is_conllu(lines) or _in_blocks(lines)) and _is_table(source):
         how = {n: options[n] for n in ("separator", "quoting", "with_tags") if n in options}
@@ -64,12 +61,12 @@ def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
         if _has_words(source):
             check_options(_token_lists, options, ("separator", "quoting"))
             with_tags = how.get("with_tags", True)
-            X, y = _token_lists(source, nested, with_tags=with_tags)
             names = token_fields(source.values[0][1]) or ("", None)
-            return X, y, {"token": names[0], "tag": names[1]}
-    public, read = (read_conllu, conllu) if is_conllu(lines) else (read_conll, conll)
-    check_options(public, options)
-    return read(source, **options)
+            source.columns = dict(zip(("token", "tag"), names, strict=True))
+            return _token_lists(source, nested, with_tags=with_tags)
+    read = read_conllu if is_conllu(lines) else read_conll
+    check_options(read, options)
+    return unwrap(read)(source, **options)
 
 
 def _has_words(source: Source) -> bool:

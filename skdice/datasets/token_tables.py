@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets.cells import cells_of, long_cells, separator_of
-from skdice.datasets.columns import TAG_NAMES, TOKEN_NAMES, has_entities
-from skdice.datasets.files import fault, first_line
+from skdice.datasets.reading import fault, first_line
 from skdice.datasets.source import Source
+from skdice.datasets.token_columns import TAG_NAMES, TOKEN_NAMES, has_entities
 
 _SENTENCE = re.compile(r"sent(ence)?[ _]?(#|id|idx|no|number)")
 
@@ -50,8 +50,8 @@ def token_table(
     separator: str | None = None,
     quoting: bool | None = None,
     with_tags: bool = True,
-) -> tuple[Any, Any, dict[str, str]]:
-    """Tokens, tags and columns of a table, such as the NER corpus of Kaggle, in one pass.
+) -> tuple[Any, Any]:
+    """Tokens and tags of a table, such as the NER corpus of Kaggle, in one pass.
 
     A sentence begins where its cell changes, or behind a blank line; an empty cell goes on with
     the sentence above.
@@ -88,5 +88,6 @@ def token_table(
             begins = False
         tokens.append(known.setdefault(token, token))
         tags.append(known.setdefault(tag, tag))
-    names = dict(zip(("token", "tag", "sentence"), (header[i] for i in wanted), strict=False))
-    return X, y, names
+    names = "token", "tag", "sentence"
+    source.columns = dict(zip(names, (header[i] for i in wanted), strict=False))
+    return X, y

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.annotations import annotated
-from skdice.datasets.auto import OF_CELLS, Dataset, read_source, task_of
-from skdice.datasets.files import is_record, suffix_of
-from skdice.datasets.find import find
-from skdice.datasets.record import without
+from skdice.datasets.annotations import read_annotations
+from skdice.datasets.dataset import OF_CELLS, Dataset, read_source, task_of
+from skdice.datasets.detection import find
+from skdice.datasets.formats._base import without
+from skdice.datasets.reading import is_record, suffix_of
 from skdice.datasets.source import Source
-from skdice.datasets.squad import squad
-from skdice.datasets.tables import to_predict
+from skdice.datasets.squad import read_squad
 from skdice.datasets.tagged import holds_columns
+from skdice.datasets.texts import to_predict
 
 
 def read_inputs(
@@ -33,8 +34,8 @@ def read_inputs(
     if task in ("tagging", "mrc-ner"):
         X = _sentences(source, task, options, tags)
     elif task == "qa":
-        X, _, ids = squad(source, with_answers=False)
-        meta = [{"id": name} for name in ids]
+        X, _ = unwrap(read_squad)(source, with_answers=False)
+        meta = source.meta
     elif task == "entities":
         X, meta = _texts(source, options)
     else:  # a model of transformers does not tell whether it takes texts or pairs
@@ -74,8 +75,8 @@ def _texts(source: Source, options: Mapping[str, Any]) -> tuple[list[str], list[
     """Texts of a tool's file, of a table, or one on each line, and their metadata."""
     form, column = find(source).format, options.get("text_column")
     if form is not None or source.is_json:
-        source.with_entities, source.text_column = False, column
-        texts, _, metadata = annotated(source, form or "jsonl")
+        of_tool: dict[str, Any] = {"text_column": column, "with_entities": False}
+        texts, _, metadata = unwrap(read_annotations)(source, form or "jsonl", **of_tool)
         return texts, metadata
     if not options and suffix_of(source.path) not in (".csv", ".tsv"):
         texts = [line for line in source.iter_lines() if line.strip()]

@@ -16,12 +16,12 @@ from skorch.history import History
 
 from skdice.engine import devices, ranks
 from skdice.engine.ahead import ahead
-from skdice.engine.attention import settle_attention
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import FitRandomState
 from skdice.engine.graphs import graphs_of_updates, rates_on_device
-from skdice.engine.layouts.layout import Batch, weightless
+from skdice.engine.layouts.layout import Batch, targets_of, weightless
 from skdice.engine.module import put_back, set_buffer, trained_state
+from skdice.engine.parts import settle_attention
 from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings, train_whole_table
 
 # Of what `Fit.state` gives. A fit begins anew where there are checkpoints of another format only.
@@ -303,3 +303,34 @@ class Fit:
         self.progress = Progress(**state["progress"])
         self.progress.losses = [loss.to(net.device) for loss in self.progress.losses]
         self.progress.bad = torch.as_tensor(self.progress.bad, device=net.device)
+
+
+def accumulate(
+    net: Any, batch: Sequence[Batch], draws: FitRandomState
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
+
+    They equal those of one big batch. A set-level loss is no sum over micro-batches, so its
+    gradient with respect to all logits is taken first, and each micro-batch is then run again, with
+    the same dropout, to carry its share of that gradient down.
+
+    Returns
+    -------
+    logits, loss : Tensor
+    """
+    states, parts = [], []
+    for inputs, _, _ in batch:
+        states.append(draws.states())
+        with torch.no_grad():
+            parts.append(net.logits_of(inputs))
+    outputs = torch.cat(parts).requires_grad_()
+    logits = net.of_texts(outputs, batch)
+    loss = net.loss_of(logits, *targets_of(batch))
+    (gradient,) = torch.autograd.grad(net.scaler_.scale(loss), outputs)
+    after = draws.states()
+    shares = gradient.split([len(part) for part in parts])
+    for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):
+        draws.set_states(state)
+        net.logits_of(inputs).backward(share)
+    draws.set_states(after)
+    return logits.detach(), loss

@@ -11,26 +11,12 @@ import torch
 from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
-from skdice.engine.dropout import FastDropout, use_fast_dropout
 from skdice.engine.layouts import prepare_encoder
 from skdice.engine.layouts.layout import Layout, nothing_further
 from skdice.engine.layouts.padded import PADDED
+from skdice.engine.parts import FastDropout, Float32Linear, use_fast_dropout
 
 MOST_BIAS = 13.8  # that of a class with one example in a million
-
-
-class Float32Linear(nn.Linear):
-    """A layer that computes in float32 also under autocast.
-
-    Logits in 16 bits have many ties, which spoil thresholds and rankings.
-    """
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """As in `torch.nn.Linear`."""
-        if not torch.is_autocast_enabled(input.device.type):
-            return super().forward(input)
-        with torch.autocast(input.device.type, enabled=False):
-            return super().forward(input.to(self.weight.dtype))
 
 
 class EncoderModule(nn.Module):
@@ -78,8 +64,7 @@ class EncoderModule(nn.Module):
         """Let the layer that makes the logits begin with this bias, if it has one."""
         layer = self.output_layer
         if bias is not None and layer.bias is not None:
-            # A class that the loss does not count would begin at minus infinity.
-            layer.bias.copy_(bias.nan_to_num(0.0).clamp(-MOST_BIAS, MOST_BIAS))
+            layer.bias.copy_(finite_bias(bias))
 
     def set_dropout(self, p: float) -> None:
         """Train on with another dropout."""
@@ -110,7 +95,7 @@ class EncoderModule(nn.Module):
         layer.out_features += len(odds)
 
     def torch_draws(self, own_attention: bool) -> bool:
-        """Tell if other dropout than that of `skdice.engine.dropout` runs in training on a CPU.
+        """Tell if other dropout than that of `skdice.engine.parts` runs in training on a CPU.
 
         It may, where attention is not our own. Layers that compute again in the backward pass
         restore the generators of torch by themselves, and none of ours.
@@ -300,6 +285,11 @@ class _Summaries:
         return output
 
 
+def finite_bias(bias: torch.Tensor) -> torch.Tensor:
+    """The first bias of a head: a class that the loss does not count has minus infinity."""
+    return bias.nan_to_num(0.0).clamp(-MOST_BIAS, MOST_BIAS)
+
+
 def _start_small(layer: nn.Linear) -> None:
     nn.init.normal_(layer.weight, std=0.02)
     nn.init.zeros_(layer.bias)
@@ -400,17 +390,6 @@ def copy_with_same_weights(module: nn.Module) -> Any:
         if isinstance(value, torch.Tensor)
     }
     return copy.deepcopy(module, memo)
-
-
-def copy_out_of_file(module: nn.Module) -> None:
-    """Copy what will be trained out of the file that it was read from.
-
-    Transformers maps files into memory. The first change to each page there takes six times as
-    long as to copy it.
-    """
-    for parameter in module.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.clone()
 
 
 def parameter_groups(

@@ -18,8 +18,6 @@ from torch import nn
 
 from skdice._compat import expect_skipped_steps
 from skdice.engine import devices, ranks
-from skdice.engine.accumulation import accumulate
-from skdice.engine.attention import settle_attention
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.devices import (
     FitRandomState,
@@ -31,7 +29,7 @@ from skdice.engine.devices import (
     to_device,
 )
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit import Fit
+from skdice.engine.fit import Fit, accumulate
 from skdice.engine.graphs import SEVERAL, Graphs, flat, give_memory_back
 from skdice.engine.layouts import layout_to_predict, layout_to_train
 from skdice.engine.layouts.layout import Batch, Inputs, Layout, Padding
@@ -41,6 +39,7 @@ from skdice.engine.module import (
     put_back,
     set_buffer,
 )
+from skdice.engine.parts import settle_attention
 from skdice.engine.recipe import schedule_factor
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients

@@ -13,8 +13,7 @@ from sklearn.utils import Tags
 from skdice._compat import HasMethods, StrOptions
 from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data, Rows
-from skdice.engine.arrays import BLOCK, empty_table
-from skdice.engine.vectors import frozen_vectors, unfitted_copy, vectors_of_rows
+from skdice.engine.vectors import BLOCK, empty_table, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.estimators._documented import documented
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator

@@ -11,8 +11,7 @@ import numpy as np
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
-from skdice.engine.arrays import blocks, empty_table
-from skdice.engine.vectors import frozen_vectors, unfitted_copy
+from skdice.engine.vectors import blocks, empty_table, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.inputs.rows import object_array

@@ -22,13 +22,13 @@ from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
-from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, start_head, tell_of_few_rows
+from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, tell_of_few_rows
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import check_optimizer, spread_of_logits
+from skdice.engine.vectors import BLOCK, BLOCK_ON_GPU
 from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
 from skdice.estimators.scores import Scored
@@ -187,7 +187,6 @@ class TransformerEstimator(Scored, NetEstimator):
 
     def _resolve_schedule(self, plan: FitPlan) -> None:
         super()._resolve_schedule(plan)
-        start_head(self, plan)
         if plan.cuts.n_cut:
             self._tell(plan.cuts)
         if plan.epochs is None:  # not one of many calls

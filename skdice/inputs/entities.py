@@ -12,7 +12,7 @@ import numpy as np
 
 from skdice._checks import counted, is_number, shown
 from skdice.inputs.rows import check_ordered, target_rows
-from skdice.inputs.texts import is_whole_number
+from skdice.inputs.texts import is_text, is_whole_number
 
 # What tools and libraries call the parts of an entity. Where one has two names, the first counts
 # characters or is a name: in spaCy and Stanza `start` counts tokens and `label` is a number, and
@@ -29,7 +29,6 @@ _NAMES = {
     "score": ("score",),
 }
 _TAG = re.compile("[BIESLU]-.+")
-SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Entity(NamedTuple):
@@ -134,7 +133,7 @@ def fault_of_label(label: Any) -> str:
     """Say what is wrong with an entity's type; empty if it is a name."""
     if not isinstance(label, str):
         return ", not a string: give the entity's type as a string"
-    if not label.strip() or "\x00" in label or SURROGATE.search(label):
+    if not label.strip() or "\x00" in label or not is_text(label):
         return ": a type is a name, without null characters or halves of a surrogate pair"
     return ""
 

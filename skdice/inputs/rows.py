@@ -115,7 +115,8 @@ def _key(value: Any) -> Any:
 
 def check_groups(groups: Any, n_rows: int) -> None:
     """Refuse groups that are not one value for each row; a missing one would be a group."""
-    rows = as_row_list("groups", groups)
+    as_row_list("groups", groups)
+    rows = list(plain_values(groups, "groups"))  # with dates, which a list of numbers hides
     check_lengths(groups=rows, y=range(n_rows))
     for i, group in enumerate(rows):
         if is_ordered(group) or is_missing(group) or group != group:  # NaT, too

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
 from skdice._checks import check_has, check_lengths, checked, counted, position, shown
+from skdice._fitting import layers
 from skdice._tables import escaped, html_table
 from skdice._types import Data, Rows
 from skdice.inputs.answers import read_answers
-from skdice.inputs.labels import as_labels, known_labels, paired_labels
+from skdice.inputs.labels import as_labels, known_labels
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
@@ -25,13 +26,9 @@ from skdice.inspection.classes import (
     row_counts,
     summed,
 )
+from skdice.inspection.errors import SpanConfusionDisplay, error_pairs
+from skdice.inspection.highlighted import MarkedRows, outer
 from skdice.inspection.page import as_page, cut, picture
-from skdice.inspection.spans import (
-    MarkedRows,
-    SpanConfusionDisplay,
-    error_pairs,
-    outer,
-)
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 
@@ -161,17 +158,13 @@ def _parts_of(estimator: Any) -> list[Any]:
     """The estimator and what it holds: in a pipeline, a search or a tuner, the last is skdice's."""
     check_has("estimator", estimator, "predict")
     check_is_fitted(estimator)
-    parts = [estimator]
-    while not hasattr(model := parts[-1], "task") or hasattr(model, "estimator_"):
-        held = [getattr(model, name, None) for name in ("best_estimator_", "estimator_")]
-        steps = getattr(model, "steps", [])
-        inner = next((part for part in (*held, *(step for _, step in steps[-1:])) if part), None)
-        if inner is None:
-            raise TypeError(
-                f"estimator={shown(estimator)} holds no fitted estimator of skdice: a report is of "
-                "a tagger, a classifier or a reader"
-            )
-        parts.append(inner)
+    parts = [*layers(estimator)]
+    if not hasattr(parts[-1], "task"):
+        raise TypeError(
+            f"estimator={shown(estimator)} holds no fitted estimator of skdice: a report is of a "
+            "tagger, a classifier or a reader"
+        )
+    check_is_fitted(parts[-1])
     return parts
 
 
@@ -215,84 +208,54 @@ def _classes(
     resampled: Resampled,
     labels: Sequence[Any] | None,
 ) -> str:
-    """The page of a classifier, by texts."""
+    """The page of a classifier, by texts, which may have several labels each."""
     from sklearn.metrics import ConfusionMatrixDisplay
 
-    texts = as_texts(X)
-    if getattr(model, "multilabel_", False):
-        return _several(estimator, model, texts, y, y_pred, n_examples, resampled, labels or [])
-    true_labels = as_labels(y, len(texts))
-    if true_labels.ndim != 1:
-        raise ValueError(f"y has shape {true_labels.shape}: give one label for each row of X")
-    pairs = paired_labels(true_labels, _predicted(estimator, X, y_pred, len(texts)))
-    true, found = (list(map(str, part)) for part in pairs)
-    wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
-    known = [str(label) for label in np.asarray(estimator.classes_).tolist()]
-    if labels is None:
-        labels = [known[int(getattr(model, "positive_", 1))]] if len(known) == 2 else []
-    sure, curves, proba = np.zeros(len(wrong)), [], np.zeros((0, len(known)))
-    if labels:
-        proba = np.asarray(estimator.predict_proba(texts))
-        curves = _curves(labels, known, lambda name: np.array(true) == name, proba)
-        proba = proba[wrong]
-    elif wrong:
-        proba = np.asarray(estimator.predict_proba([texts[i] for i in wrong]))
-    if wrong:
-        places = [
-            known.index(found[i]) if found[i] in known else int(proba[at].argmax())
-            for at, i in enumerate(wrong)
-        ]
-        sure = proba[np.arange(len(wrong)), places]  # of the tuned decision, not of the argmax
-    examples = []
-    for at in np.argsort(-sure, kind="stable")[:n_examples]:
-        i = wrong[at]
-        examples.append(
-            f'<p class="note">row {i}: true <b>{escaped(true[i])}</b>, predicted '
-            f"<b>{escaped(found[i])}</b> ({sure[at]:.2f})</p><p>{cut(texts[i])}</p>"
-        )
-    classes, counts = row_counts(*items_of(true, found))
-    look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
-    names = [list(map(label_of, part)) for part in (true, found)]
-    confusion = partial(ConfusionMatrixDisplay.from_predictions, *names, **look)
-    table = _class_table(classes, counts, resampled, ("accuracy", "macro average"))
-    pictures = [*_confusion(confusion, classes), *curves]
-    return _page(table, pictures, examples, "Mistakes with the highest probability")
-
-
-def _several(
-    estimator: Any,
-    model: Any,
-    texts: list[Any],
-    y: Any,
-    y_pred: Any,
-    n_examples: int,
-    resampled: Resampled,
-    asked: Sequence[Any],
-) -> str:
-    """The page of a classifier that gives a text several labels."""
-    check_lengths(X=texts, y=known_labels(y, model.classes_, True))
-    found = estimator.predict(texts) if y_pred is None else y_pred
-    items = items_of_several(y, found, model.classes_)
+    texts, several = as_texts(X), getattr(model, "multilabel_", False)
+    if several:
+        check_lengths(X=texts, y=known_labels(y, model.classes_, True))
+        found = estimator.predict(texts) if y_pred is None else y_pred
+        items = items_of_several(y, found, model.classes_)
+    else:
+        y = as_labels(y, len(texts))
+        if y.ndim != 1:
+            raise ValueError(f"y has shape {y.shape}: give one label for each row of X")
+        items = items_of(y, _predicted(estimator, X, y_pred, len(texts)))
     true, pred = ([{name for (name,) in row} for row in part] for part in items)
     wrong = [i for i, (t, p) in enumerate(zip(true, pred, strict=True)) if t != p]
-    # Of each text the wrong label whose probability is furthest from the truth.
-    worst = np.zeros(len(wrong))
-    proba = np.asarray(estimator.predict_proba(texts))
-    names = [str(label) for label in model.classes_.tolist()]
-    for at, i in enumerate(wrong):
-        worst[at] = max(abs((n in true[i]) - proba[i, names.index(n)]) for n in true[i] ^ pred[i])
+    names = [str(label) for label in np.asarray(estimator.classes_).tolist()]
+    if labels is None:
+        two = len(names) == 2 and not several
+        labels = [names[int(getattr(model, "positive_", 1))]] if two else []
+    proba = np.zeros((len(texts), len(names)))
+    if wrong or labels:
+        proba = np.asarray(estimator.predict_proba(texts))
+    # How far the worst label is off: of one a text that is the predicted one's probability.
+    worst = []
+    for i in wrong:
+        off = [name for name in (true[i] ^ pred[i] if several else pred[i]) if name in names]
+        far = (abs((name in true[i]) - proba[i, names.index(name)]) for name in off)
+        worst.append(max(far, default=proba[i].max()))
     examples = []
-    for at in np.argsort(-worst, kind="stable")[:n_examples]:
+    for at in np.argsort(-np.array(worst), kind="stable")[:n_examples]:
         i = wrong[at]
         right, ours = (", ".join(sorted(part[i])) or "no label" for part in (true, pred))
         examples.append(
             f'<p class="note">row {i}: true <b>{escaped(right)}</b>, predicted '
-            f"<b>{escaped(ours)}</b> ({worst[at]:.2f} off)</p><p>{cut(texts[i])}</p>"
+            f"<b>{escaped(ours)}</b> ({worst[at]:.2f})</p><p>{cut(texts[i])}</p>"
         )
     classes, counts = row_counts(*items)
-    table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
-    curves = _curves(asked, names, lambda name: np.array([name in row for row in true]), proba)
-    return _page(table, curves, examples, "Mistakes that are furthest off")
+    means, heading, pictures = "micro average", "Mistakes that are furthest off", []
+    if not several:
+        means, heading = "accuracy", "Mistakes with the highest probability"
+        look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
+        sides = [[label_of(name) for row in part for name in row] for part in (true, pred)]
+        pictures = _confusion(
+            partial(ConfusionMatrixDisplay.from_predictions, *sides, **look), classes
+        )
+    pictures += _curves(labels, names, true, proba)
+    table = _class_table(classes, counts, resampled, (means, "macro average"))
+    return _page(table, pictures, examples, heading)
 
 
 def _answers(
@@ -409,13 +372,15 @@ def _confusion(draw: Any, classes: list[str]) -> list[str]:
     return [picture(draw, (size + 1, size))] if len(classes) <= MAX_CLASSES else []
 
 
-def _curves(asked: Sequence[str], names: list[str], is_true: Any, proba: Any) -> list[str]:
-    """Precision against recall of some labels; `is_true` tells of a name which rows have it."""
+def _curves(
+    asked: Sequence[str], names: list[str], true: list[set[str]], proba: np.ndarray
+) -> list[str]:
+    """Precision against recall of some labels; `true` holds those of each row."""
     from sklearn.metrics import PrecisionRecallDisplay
 
     places = {name: position("labels", name, names, "labels") for name in map(str, asked)}
-    shown_ = [(name, is_true(name), proba[:, at]) for name, at in places.items()]
-    shown_ = [curve for curve in shown_ if curve[1].any()]
+    every = ((n, np.array([n in row for row in true]), proba[:, at]) for n, at in places.items())
+    shown_ = [curve for curve in every if curve[1].any()]
 
     def draw(ax: Any) -> None:
         for name, of_rows, values in shown_:

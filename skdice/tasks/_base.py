@@ -20,7 +20,6 @@ from skdice.engine.module import (
     EncoderWithHead,
     TaskModel,
     checkpoint_gradients,
-    copy_out_of_file,
     freeze,
 )
 from skdice.exceptions import UnnamedLabelsWarning
@@ -161,8 +160,8 @@ class Task(ABC):
             if model.adapter is not None:
                 adapters.add_adapter(module, model.adapter)
         freeze(module, model.frozen)
-        copy_out_of_file(module)
-        checkpoint_gradients(module, model.gradient_checkpointing)
+        if model.gradient_checkpointing:
+            checkpoint_gradients(module, True)
         model.tokenizer_, model.module_ = tokenizer, module
 
     def update_module(self, model: Any, module: EncoderModule) -> None:

@@ -23,7 +23,7 @@ from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Blocks
 from skdice.tasks._question_rows import QuestionRows
 from skdice.tasks.tagging import Tagging
-from skdice.text.alignment import Misfit, align, warn_of_answers
+from skdice.text.alignment import Misfit, align, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
 from skdice.text.long_texts import Cuts
 from skdice.text.words import Words, split_texts
@@ -69,7 +69,7 @@ class MultiSpanReading(QuestionRows, Tagging):
         if not hasattr(model, "tokenizer_"):
             model.tokenizer_ = backbones.load_tokenizer(model.backbone)
         tags, misfits, spans = self._align(model, pairs, answers)
-        warn_of_answers(misfits, spans, kept)
+        warn_of(misfits, spans, kept)
         return Examples(pairs, tags, None if weights is None else weights[kept])
 
     def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:

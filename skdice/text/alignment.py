@@ -158,28 +158,30 @@ def _told(misfit: Misfit) -> str:
     return f"y[{row}][{entity}] is {span} {shown(text)}, which {reason}"
 
 
-def warn_of(misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]]) -> None:
-    """One warning that counts the misfits and shows the first."""
-    if misfits:
-        first = f"{_told(misfits[0])}: {misfits[0].action}"
-        told = f"{_counts(misfits, rows, 'entities')}. First: {first}"
-        warn(f"{told}. skdice.inspection.alignment_report lists all", MisalignedWarning)
-
-
-def warn_of_answers(
-    misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]], numbers: Sequence[int]
+def warn_of(
+    misfits: Sequence[Misfit],
+    rows: Sequence[Sequence[Entity]],
+    of_answers: Sequence[int] | None = None,
 ) -> None:
-    """The same for answers; `numbers` are those of their rows in y."""
-    if misfits:
-        row, _, start, _, _, text, reason, action = misfits[0]
-        first = f"y[{numbers[row]}], the answer {shown(text)} at character {start}, which {reason}"
-        told = f"{_counts(misfits, rows, 'answers')}. First: {first}: {action}"
-        warn(told, MisalignedWarning)
+    """One warning that counts the misfits and shows the first.
 
-
-def _counts(misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]], what: str) -> str:
+    Answers come with the numbers of their rows in y.
+    """
+    if not misfits:
+        return
+    row, _, start, _, _, text, reason, action = misfits[0]
+    what, first, more = "entities", _told(misfits[0]), ""
+    if of_answers is None:
+        more = ". skdice.inspection.alignment_report lists all"
+    else:
+        what = "answers"
+        first = (
+            f"y[{of_answers[row]}], the answer {shown(text)} at character {start}, which {reason}"
+        )
     reasons = Counter(misfit.reason for misfit in misfits).most_common()
-    return (
-        f"{len({misfit[:2] for misfit in misfits})} of {sum(map(len, rows))} {what} do not fit "
-        f"the words of their texts, or each other: {', '.join(f'{r} ({n})' for r, n in reasons)}"
+    n = len({misfit[:2] for misfit in misfits})
+    warn(
+        f"{n} of {sum(map(len, rows))} {what} do not fit the words of their texts, or each other: "
+        f"{', '.join(f'{why} ({n_of})' for why, n_of in reasons)}. First: {first}: {action}{more}",
+        MisalignedWarning,
     )

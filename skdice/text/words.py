@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from skdice._checks import check_choice, check_has, checked, naming, shown
 from skdice.inputs.entities import Entity
 from skdice.inputs.texts import as_single_texts, check_characters
+from skdice.tags.spans import flat_spans
 from skdice.text.encoding import BLOCK
 from skdice.text.subwords import PIECE, pieces
 
@@ -44,18 +46,13 @@ def apart(entities: Iterable[Entity]) -> list[Entity]:
     A byte-level tokenizer may see several words in one rare character, and a model an entity in
     each: then the longest stays, or else the first.
     """
-    kept: list[Entity] = []
+    trimmed = []
     for entity in entities:
         start = entity.end - len(entity.text.lstrip())
         end = entity.start + len(entity.text.rstrip())
-        if start >= end:  # a lone prefix of a subword has no character
-            continue
-        entity = entity._replace(start=start, end=end, text=entity.text.strip())
-        if not kept or kept[-1].end <= start:
-            kept.append(entity)
-        elif end - start > kept[-1].end - kept[-1].start:
-            kept[-1] = entity
-    return kept
+        if start < end:  # a lone prefix of a subword has no character
+            trimmed.append(entity._replace(start=start, end=end, text=entity.text.strip()))
+    return flat_spans(sorted(trimmed, key=lambda e: e.start - e.end), itemgetter(0, 1))
 
 
 def marks_subwords(tokenizer: Any) -> bool:

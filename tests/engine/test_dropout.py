@@ -6,8 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from skdice import DiceSequenceClassifier
-from skdice.engine.attention import _drawn_attention
-from skdice.engine.dropout import FastDropout, drop
+from skdice.engine.parts import FastDropout, _drawn_attention, drop
 
 
 @pytest.mark.parametrize("p", [0.02, 0.1, 0.5, 0.9])

@@ -29,11 +29,11 @@ from skdice import (
 )
 from skdice._compat import attention_of
 from skdice.engine import graphs
-from skdice.engine.attention import settle_attention
 from skdice.engine.graphs import EAGER_RUNS, Graphs
 from skdice.engine.layouts import rows
 from skdice.engine.layouts.padded import Padded
 from skdice.engine.layouts.rows import Rows
+from skdice.engine.parts import settle_attention
 from skdice.exceptions import TruncationWarning
 from skdice.losses import LOSSES, DiceLoss, Loss, resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS

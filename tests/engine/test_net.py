@@ -33,13 +33,13 @@ from transformers import (
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice._compat import attention_of
 from skdice.backbones import load_encoder
-from skdice.engine.attention import settle_attention
 from skdice.engine.devices import autocast_dtype
 from skdice.engine.fit import Fit
 from skdice.engine.fit_plan import encode
 from skdice.engine.layouts.layout import pool
 from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups
+from skdice.engine.parts import settle_attention
 from skdice.engine.recipe import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
 

@@ -27,10 +27,10 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice._compat import attention_of
-from skdice.engine.attention import settle_attention
 from skdice.engine.layouts.grouped import Groups
 from skdice.engine.layouts.layout import Layout
 from skdice.engine.layouts.padded import PADDED
+from skdice.engine.parts import settle_attention
 from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.estimators.classifier import NumericNet
 from skdice.losses import (

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from skdice import DiceSequenceClassifier
-from skdice.engine.accumulation import accumulate
 from skdice.engine.devices import FitRandomState
+from skdice.engine.fit import accumulate
 from skdice.engine.fit_plan import encode
 from skdice.engine.layouts.grouped import Grouped
 from skdice.engine.layouts.padded import PADDED

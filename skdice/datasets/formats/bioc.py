@@ -17,9 +17,11 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.files import first_line, suffix_of, write_text
-from skdice.datasets.record import Format, Record, Row, Span, as_json
+from skdice.datasets.formats._base import Format, Record, Row, as_json, raw
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source
+from skdice.inputs.entities import Entity
+from skdice.whole_files import write_text
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports
@@ -74,7 +76,7 @@ def _documents(value: Any) -> list[Any]:
 
 def _record(source: Source, place: str, document: Any) -> Record:
     text, moved = "", 0  # how far offsets are from the text's
-    spans: list[Span] = []
+    spans: list[Entity] = []
     identifiers: list[Any] = []
     if source.listed(place, document, "annotations", dict) and source.with_entities:
         raise source.fault(place, "an annotation stands outside the passages: move it into one")
@@ -121,7 +123,7 @@ def _record(source: Source, place: str, document: Any) -> Record:
 
 def _span(
     source: Source, place: str, item: dict[str, Any], moved: int, infons: dict[str, Any]
-) -> Span:
+) -> Entity:
     parts = []
     for location in source.listed(place, item, "locations", dict):
         start, length = location.get("offset"), location.get("length")
@@ -137,7 +139,8 @@ def _span(
         score = None if score is None else float(score)
     except (TypeError, ValueError):
         score = None
-    return Span(tuple(parts), label, item.get("text"), score)
+    starts, ends = zip(*parts, strict=True)
+    return raw(starts, ends, label, item.get("text"), score)
 
 
 def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) -> Any:

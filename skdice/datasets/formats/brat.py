@@ -15,14 +15,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from skdice.datasets.documents import (
+from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._folder import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.files import fault, read_text
-from skdice.datasets.record import Format, Record, Row, Span
+from skdice.datasets.reading import fault, read_text
 from skdice.datasets.source import Source
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
@@ -91,7 +91,7 @@ def _files(document: Path) -> list[Path]:
     return next((there for group in found if (there := [p for p in group if p.is_file()])), [])
 
 
-def _spans(source: Source, document: Path) -> Iterator[Span]:
+def _spans(source: Source, document: Path) -> Iterator[Entity]:
     for file in _files(document):
         content = read_text(file, source.encoding)
         scores = {name: float(score) for name, score in _SCORE.findall(content)}
@@ -106,8 +106,9 @@ def _spans(source: Source, document: Path) -> Iterator[Span]:
                 )
                 raise fault(file, number, problem + "of brat's: mend it")
             label, places, text = match.groups()
-            parts = [tuple(map(int, place.split())) for place in places.split(";")]
-            yield Span(tuple((start, end) for start, end in parts), label, text, scores.get(name))
+            parts = (map(int, place.split()) for place in places.split(";"))
+            starts, ends = zip(*parts, strict=True)
+            yield raw(starts, ends, label, text, scores.get(name))
 
 
 def _write(path: Path, rows: list[Row]) -> None:

@@ -12,20 +12,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from inspect import unwrap
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.conll import conll
-from skdice.datasets.files import first_line, suffix_of, write_text
-from skdice.datasets.joined import token_records
-from skdice.datasets.record import Format, Record, Row, as_json, without
+from skdice.datasets.conll import read_conll
+from skdice.datasets.formats._base import Format, Record, Row, as_json, without
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import is_tagged, read_tagged
-from skdice.datasets.words import longest, tags_of
+from skdice.datasets.words import longest, tags_of, token_records
 from skdice.exceptions import UnwrittenWarning
+from skdice.whole_files import write_text
 
 _NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata
 MARK = '# text = "'  # begins our own files
@@ -54,10 +55,11 @@ class Conll(Format):
 def _read(source: Source) -> Iterator[Record]:
     blocks: list[dict[str, Any]] = []
     if first_line(source.head).startswith(MARK):
-        X, y, _ = conll(source, 0, 1, "\t", "# ")
+        how: dict[str, Any] = {"separator": "\t", "comment": "# "}
+        X, y = unwrap(read_conll)(source, token_column=0, tag_column=1, **how)
         blocks = _comments(source.lines)
     else:
-        X, y, _ = read_tagged(source)
+        X, y = read_tagged(source)
     if blocks and len(blocks) != len(X):
         problem = f"{len(blocks)} blocks of lines, but {len(X)} of them hold words"
         raise source.fault("its comments", f"{problem}: mend the file")
@@ -99,10 +101,7 @@ def _in_text(source: Source, record: Record, tokens: list[str], metadata: dict[s
         end = start + len(token)
         moved[at], moved[at + len(token)] = start, end
         at += len(token) + 1
-    spans = [
-        span._replace(parts=tuple((moved[a], moved[b]) for a, b in span.parts))
-        for span in record.spans
-    ]
+    spans = [span._replace(start=moved[span.start], end=moved[span.end]) for span in record.spans]
     rest = metadata.get("metadata")
     more = rest if isinstance(rest, dict) else {}
     metadata = {**without(metadata, "text", *(["metadata"] if more else [])), **more}

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     OWN,
     JsonFormat,
     Record,
     Row,
-    Span,
+    raw,
     rest_of,
     without,
     without_scores,
@@ -241,7 +241,7 @@ def _record(
         if not labels:
             source.skipped["regions without a label"] += 1
         for label in labels:
-            spans.append(Span((part,), label, value.get("text"), item.get("score")))
+            spans.append(raw(*part, label, value.get("text"), item.get("score")))
             ids.append(item.get("id"))
         owners.add(name if isinstance(name := item.get("to_name"), str) else None)
     if len(owners) > 1:

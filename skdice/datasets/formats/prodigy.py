@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import counted, shown
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     JsonFormat,
     Record,
     Row,
-    Span,
     kept_beside,
+    raw,
     rest_of,
     spans_of,
     without,
@@ -57,7 +57,7 @@ class Prodigy(JsonFormat):
             listed = source.listed(place, record, "tokens")
             listed = listed if all(isinstance(token, dict) for token in listed) else []
             tokens = spans_of(source, place, listed)  # other lists are no tokens of Prodigy's
-            checks = tuple(Span(token.parts, None, token.text) for token in tokens)
+            checks = tuple(raw(token.start, token.end, None, token.text) for token in tokens)
             metadata = _without_lowest(rest_of(record, text, "spans"), kept)
             found = Record(place, (record[text],), spans_of(source, place, kept), metadata, checks)
             yield found if answer is None else without_scores(found)

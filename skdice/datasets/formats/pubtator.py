@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from skdice._warn import warn
-from skdice.datasets.files import first_line, suffix_of, write_text
-from skdice.datasets.record import Format, Record, Row, Span
+from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source
 from skdice.exceptions import UnwrittenWarning
+from skdice.inputs.entities import Entity
+from skdice.whole_files import write_text
 
 _PART = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\t]")
@@ -84,7 +86,7 @@ class PubTator(Format):
 
 def _record(source: Source, block: list[tuple[int, str]]) -> Record:
     parts: dict[str, str] = {}
-    spans: list[Span] = []
+    spans: list[Entity] = []
     identifiers: list[Any] = []
     name = ""
     for number, line in block:
@@ -108,7 +110,7 @@ def _record(source: Source, block: list[tuple[int, str]]) -> Record:
             raise source.fault(place, problem)
         if source.with_entities:
             start, end = int(cells[1]), int(cells[2])
-            spans.append(Span(((start, end),), cells[4].strip(), cells[3]))
+            spans.append(raw(start, end, cells[4].strip(), cells[3]))
             identifiers.append(cells[5].strip() if len(cells) > 5 and cells[5].strip() else None)
     if "a" not in parts:
         problem = f"the document has no line '{name}|a|' for an abstract, which may be empty"

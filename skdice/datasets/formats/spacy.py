@@ -17,19 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.files import replacing, suffix_of
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     JsonFormat,
     Record,
     Row,
-    Span,
     as_json,
+    raw,
     spans_of,
     without,
 )
+from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import Source
 from skdice.datasets.words import longest, words_of
 from skdice.tags.schemes import get_spans
+from skdice.whole_files import replacing
 
 
 class Spacy(JsonFormat):
@@ -183,9 +184,7 @@ def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Record:
         end = start + len(word)
         places.append((start, end))
     tags = ["O" if tag == "-" else tag for tag in tags]
-    found = [
-        Span(((places[a][0], places[b - 1][1]),), kind) for kind, a, b in get_spans(tags, "bilou")
-    ]
+    found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in get_spans(tags, "bilou")]
     if paragraph.get("entities"):
         found = spans_of(source, place, source.listed(place, paragraph, "entities"))
     metadata = {**without(paragraph, "raw", "sentences", "entities"), "id": name}
@@ -224,7 +223,7 @@ def _read_binary(source: Source) -> Iterator[Record]:
         spans = [span for group in doc.spans.values() for span in group]
         known = {(s.start_char, s.end_char, s.label_) for s in spans}
         spans += [s for s in doc.ents if (s.start_char, s.end_char, s.label_) not in known]
-        found = [Span(((s.start_char, s.end_char),), s.label_, s.text) for s in spans]
+        found = [raw(s.start_char, s.end_char, s.label_, s.text) for s in spans]
         metadata = json.loads(doc.user_data.get("skdice", "{}"))
         labels = {"cats": [name for name, score in doc.cats.items() if score >= 0.5]}
         found = found if source.with_entities and not source.of_labels else []

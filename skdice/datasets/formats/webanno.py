@@ -23,20 +23,21 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.documents import (
+from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._folder import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.files import first_line, write_text
 from skdice.datasets.offsets import units_before
-from skdice.datasets.record import Format, Record, Row, Span
+from skdice.datasets.reading import first_line
 from skdice.datasets.source import Source
 from skdice.datasets.words import words_of
 from skdice.exceptions import LayersWarning
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
+from skdice.whole_files import write_text
 
 _HEAD = "#FORMAT=WebAnno TSV 3"
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
@@ -285,7 +286,7 @@ def _chosen(source: Source, columns: list[_Column]) -> dict[str, list[int]]:
     return chosen
 
 
-def _spans(source: Source, columns: list[_Column], tokens: list[_Token]) -> Iterator[Span]:
+def _spans(source: Source, columns: list[_Column], tokens: list[_Token]) -> Iterator[Entity]:
     for layer, at in _chosen(source, columns).items():
         found: dict[Any, list[Any]] = {}  # tokens and label of each annotation
         for token in tokens:
@@ -309,7 +310,7 @@ def _spans(source: Source, columns: list[_Column], tokens: list[_Token]) -> Iter
         if all(key[1] == "" for key in found):  # numbered, as we write them
             found = dict(sorted(found.items(), key=lambda item: int(item[0][0])))
         for label, parts in found.values():
-            yield Span(((min(t.start for t in parts), max(t.end for t in parts)),), label)
+            yield raw(min(t.start for t in parts), max(t.end for t in parts), label)
 
 
 def _values(cell: str) -> list[tuple[str | None, str]]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from skdice._compat import attention_of
-from skdice.engine.attention import UNPADDED
+from skdice.engine.parts import UNPADDED
 
 # From what each subword sees, (n_rows, length, length), and the configuration, to the keywords in
 # which an encoder takes that.

@@ -69,7 +69,7 @@ class Layout(ABC):
         `EncoderModule.further_inputs`.
     """
 
-    # Whether attention and its dropout are those of `skdice.engine.attention`.
+    # Whether attention and its dropout are those of `skdice.engine.parts`.
     own_attention: ClassVar[bool] = False
     recurs: ClassVar[bool] = False  # whether batches have few shapes, with rows of weight 0
 

@@ -73,17 +73,21 @@ class Bound(Objective):
     each: bool = field(default=False, kw_only=True)
     strict: bool = field(default=False, kw_only=True)
 
+    parameter: ClassVar[str]  # of the bound, from 0 to `most`
+    most: ClassVar[float] = 1
     measure: ClassVar[str]  # is bounded
     maximised: ClassVar[str]
     loose_first: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_between("confidence", self.confidence, 0, 1)
+        check_between(self.parameter, self.asked, 0, self.most)
 
     @property
-    @abstractmethod
     def asked(self) -> float:
         """Bound that the user gave."""
+        bound: float = getattr(self, self.parameter)
+        return bound
 
     @property
     def share(self) -> float:
@@ -241,17 +245,9 @@ class RecallAtPrecision(Bound):
 
     precision: float
 
+    parameter: ClassVar[str] = "precision"
     measure: ClassVar[str] = "precision"
     maximised: ClassVar[str] = "recall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_between("precision", self.precision, 0, 1)
-
-    @property
-    def asked(self) -> float:
-        """Precision."""
-        return self.precision
 
     def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Hits among the predicted."""
@@ -304,18 +300,10 @@ class PrecisionAtRecall(Bound):
 
     recall: float
 
+    parameter: ClassVar[str] = "recall"
     measure: ClassVar[str] = "recall"
     maximised: ClassVar[str] = "precision"
     loose_first: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_between("recall", self.recall, 0, 1)
-
-    @property
-    def asked(self) -> float:
-        """Recall."""
-        return self.recall
 
     def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Hits among the true."""
@@ -355,17 +343,10 @@ class AlertBudget(Bound):
 
     per_thousand: float
 
+    parameter: ClassVar[str] = "per_thousand"
+    most: ClassVar[float] = 1000
     measure: ClassVar[str] = "alerts per 1,000 rows"
     maximised: ClassVar[str] = "recall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_between("per_thousand", self.per_thousand, 0, 1000)
-
-    @property
-    def asked(self) -> float:
-        """Alerts in 1,000 rows."""
-        return self.per_thousand
 
     @property
     def share(self) -> float:

@@ -271,14 +271,6 @@ class ClassRows:
         counts = Counts(hits, predicted, true, np.zeros(()), int(known.sum()))
         return objective.value(replace(counts, sum_by_pair=sum_by_pair))
 
-    def groups(self, each: bool) -> dict[str, list[int]]:
-        """None: some class is always predicted."""
-        raise ValueError("a bound on precision, recall or alerts needs a class that is background")
-
-    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
-        """None, as there are no groups."""
-        raise NotImplementedError
-
 
 @dataclass
 class SpanRows:
@@ -373,3 +365,6 @@ class SpanRows:
         starts = tuple(np.searchsorted(shifts, [0.0, -2.0, 2.0]).tolist())
         counts = Counts(hits, predicted, found[0].true, alerts, self.n_rows, starts=starts)
         return shifts, counts
+
+
+HeldOutRows = BinaryRows | ClassRows | SpanRows

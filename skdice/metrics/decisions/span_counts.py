@@ -1,4 +1,4 @@
-"""Span F1, fast enough for a search: counts from two tables, without a loop over tokens."""
+"""Counts of spans, fast enough for a search: from two tables, without a loop over tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skdice.tags.schemes import borders
 
 
 class SpanCounter:
-    """Micro span F1 of predicted class indices against fixed true tags.
+    """Spans of predicted class indices against those of fixed true tags.
 
     Whether a span starts or ends between two tokens depends on their two tags only, so that two
     tables over pairs of classes find all spans at once.
@@ -28,8 +28,8 @@ class SpanCounter:
     >>> import numpy as np
     >>> from skdice.metrics.decisions.span_counts import SpanCounter
     >>> counter = SpanCounter([["B-PER", "O"]], ["B-PER", "O"], "iob2")
-    >>> counter.f1(np.array([0, 1])), counter.f1(np.array([1, 1]))
-    (1.0, 0.0)
+    >>> counter.counts(np.array([0, 1])).hits.tolist(), counter.true.tolist()
+    ([1], [1])
     """
 
     def __init__(self, y_true: Sequence[Sequence[str | None]], classes: Sequence[str], scheme: str):
@@ -49,19 +49,11 @@ class SpanCounter:
         flat = np.array([index.get(tag, n) for row in y_true for tag in row], dtype=np.int64)  # type: ignore[arg-type]
         self.border, self.unknown = n, flat == n  # no span is there
         starts, ends, kinds = self._spans(flat)
-        self.n_true = len(starts)
         self.true_spans = starts, ends, kinds
         self.end_at = np.full(self.n_places, -1)
         self.kind_at = np.full(self.n_places, -1)
         self.end_at[starts], self.kind_at[starts] = ends, kinds
         self.true = np.bincount(kinds, minlength=len(self.types) + 1)[1:]
-
-    def f1(self, predicted: np.ndarray) -> float:
-        """F1 of class indices of shape (n_tokens,), all sentences in a row."""
-        starts, ends, kinds = self._spans(predicted)
-        hits = ((self.end_at[starts] == ends) & (self.kind_at[starts] == kinds)).sum()
-        total = self.n_true + len(starts)
-        return float(2 * hits / total) if total else 0.0
 
     def counts(self, predicted: np.ndarray, kinds: Sequence[int] | None = None) -> Counts:
         """Counts of each of `types`, or of some of them; alerts are sentences with a span."""

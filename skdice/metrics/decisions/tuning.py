@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skdice._warn import warn
 from skdice.exceptions import UnkeptBoundWarning
 from skdice.metrics.decisions.bounds import Bound, Promise
-from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.objectives import Objective
+
+if TYPE_CHECKING:
+    from skdice.metrics.decisions.held_out_rows import BinaryRows, HeldOutRows, SpanRows
 
 _OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
 TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
@@ -21,41 +23,6 @@ FAR = 10.0  # log-odds between a bias and a row, or another draw's bias, that ar
 
 # An objective, or a function from true and predicted labels to a number.
 Score = Objective | Callable[[Any, Any], float]
-
-
-class Rows(Protocol):
-    """Held-out rows whose decision is tuned; see `held_out_rows`."""
-
-    n_rows: int
-    n_biases: int
-
-    def decide(self, bias: np.ndarray) -> np.ndarray:
-        """Decisions with a bias."""
-        ...
-
-    def score(self, objective: Score, decisions: np.ndarray) -> float:
-        """Return a score of decisions; higher is better."""
-        ...
-
-    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
-        """Counts of some labels, classes or types."""
-        ...
-
-    def take(self, chosen: np.ndarray) -> Self:
-        """Some of the rows, perhaps twice."""
-        ...
-
-    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
-        """The bias that scores best on these rows."""
-        ...
-
-    def groups(self, each: bool) -> dict[str, list[int]]:
-        """Biases that move together: those of a label or type, or all."""
-        ...
-
-    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
-        """Return what to add to some biases, from strict to loose, and the counts with each."""
-        ...
 
 
 @dataclass
@@ -76,7 +43,9 @@ class Tuning:
     promise: Promise | None = None
 
 
-def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int = 20) -> Tuning:
+def tune(
+    rows: HeldOutRows, objective: Score, *, per_class: bool = True, n_draws: int = 20
+) -> Tuning:
     """The bias with which decisions on new rows come nearest to an objective.
 
     Parameters
@@ -96,7 +65,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     ``examples/paper/decisions.py``.
     """
     if isinstance(objective, Bound):
-        bias, promise = _bounded(rows, objective)
+        bias, promise = bounded(rows, objective)  # type: ignore[arg-type]  # never of classes
         return Tuning(bias, promise=promise)
     if n_draws == 0:
         return Tuning(rows.best_bias(objective, per_class))
@@ -108,7 +77,7 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     return Tuning(bias, biases)
 
 
-def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
+def bounded(rows: BinaryRows | SpanRows, objective: Bound) -> tuple[np.ndarray, Promise]:
     """The bias with which a bound holds for new rows, and the rest is as good as can be."""
     bias, share = np.zeros(rows.n_biases), objective.share
     groups = rows.groups(objective.each)
@@ -134,7 +103,9 @@ def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
     return bias, objective.promise(share)
 
 
-def _tell(rows: Rows, objective: Bound, name: str, share: float, n_true: int) -> None:
+def _tell(
+    rows: BinaryRows | SpanRows, objective: Bound, name: str, share: float, n_true: int
+) -> None:
     """Warn of the best share that can be promised, or raise if the bound is strict."""
     of = f" for {name}" if name else ""
     told = f"with {rows.n_rows} different rows to tune on, of which {n_true} are positive,"

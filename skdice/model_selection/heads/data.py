@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdice.engine.arrays import blocks
 from skdice.engine.recipe import epochs_for
+from skdice.engine.vectors import blocks
 from skdice.estimators.classifier import DiceClassifier
 from skdice.inputs.labels import as_labels
 from skdice.inputs.sentences import as_sentences, as_tags

@@ -296,7 +296,7 @@ def test_entities_of_other_kinds(tmp_path):
         (["Ann"], [[(0, 1, "a\tb")]], "conll", "without tabs"),
         (["\ufeffAnn"], [[]], "brat", "byte order mark"),
         (["Ann"], [[]], "bratt", "format='bratt' must be one of"),
-        ("Ann", [[]], "jsonl", "texts is 'Ann'"),
+        ("Ann", [[]], "jsonl", "texts is a single string"),
     ],
 )
 def test_bad_input_is_named_and_nothing_is_written(tmp_path, texts, entities, format, problem):

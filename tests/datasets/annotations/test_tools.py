@@ -12,8 +12,8 @@ import pytest
 import skdice
 from skdice._names import TOOLS
 from skdice.datasets import read_annotations, read_dataset, write_annotations
-from skdice.datasets.documents import names_of
-from skdice.datasets.record import Row
+from skdice.datasets.formats._base import Row
+from skdice.datasets.formats._folder import names_of
 
 
 def put(folder, name, *values, lines=True, end="\n", begin=""):
@@ -86,19 +86,22 @@ def test_doccano_of_other_versions(tmp_path, record):
 
 
 @pytest.mark.parametrize("unit", ["codepoints", "utf16"])
-def test_doccano_counts_what_cuts_fewer_words(tmp_path, unit):
-    start, end = ANN[unit]
-    path = put(tmp_path, "a.jsonl", {"text": EMOJI, "label": [[start, end, "PER"]]})
-    assert read_annotations(path).entities == read_annotations(path, "auto", unit).entities
-    assert read_annotations(path).entities == [[(3, 6, "PER")]]
-    # Either may be right in Chinese: the tool's own count is taken, with a warning.
-    path = put(tmp_path, "a.jsonl", {"text": "😀我爱北京很多", "label": [[3, 5, "LOC"]]})
-    with pytest.warns(UserWarning, match=r"UTF-16 code units, as the tool does.*offsets='utf16'"):
-        assert read_annotations(path).entities == [[(2, 4, "LOC")]]
-    path = put(tmp_path, "a.jsonl", {"text": "北京 is big 😀", "label": [[0, 2, "LOC"]]})
-    assert read_annotations(path).entities == [
-        [(0, 2, "LOC")]
-    ]  # it does not matter before the emoji
+def test_doccano_is_asked_what_it_counts_where_that_matters(tmp_path, unit):
+    one = {"text": EMOJI, "label": [[*ANN[unit], "PER"]]}
+    path = put(tmp_path, "a.jsonl", one)
+    assert read_annotations(path, offsets=unit).entities == [[(3, 6, "PER")]]
+    chinese = {"text": "😀我爱北京很多", "label": [[3, 5, "LOC"]]}
+    path = put(tmp_path, "b.jsonl", {"text": "plain", "label": []}, chinese)
+    message = r"line 2: .*after emoji .*offsets='utf16' or offsets='codepoints'"
+    with pytest.raises(ValueError, match=message):
+        read_annotations(path)
+    place = {"codepoints": (3, 5, "LOC"), "utf16": (2, 4, "LOC")}[unit]
+    assert read_annotations(path, offsets=unit).entities == [[], [place]]
+    # Where code points would end behind the text, and before an emoji, it is clear.
+    path = put(tmp_path, "c.jsonl", {"text": "😀 Ann", "label": [[3, 6, "PER"]]})
+    assert read_annotations(path).entities == [[(2, 5, "PER")]]
+    path = put(tmp_path, "d.jsonl", {"text": "北京 is big 😀", "label": [[0, 2, "LOC"]]})
+    assert read_annotations(path).entities == [[(0, 2, "LOC")]]
 
 
 # ---- Label Studio

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import unwrap
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.annotations import annotated, is_saved, read_annotations
-from skdice.datasets.files import suffix_of
-from skdice.datasets.find import find
+from skdice.datasets.annotations import is_saved, read_annotations
+from skdice.datasets.detection import find
+from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import OF_LABELS, Source, check_options, warn_of_skipped
-from skdice.datasets.squad import mrc_ner, read_mrc_ner, read_squad, squad
-from skdice.datasets.tables import labelled_texts, read_table
+from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.datasets.tagged import has_even_lines, is_tagged, read_tagged
+from skdice.datasets.texts import read_table
 
 OF_CELLS = ("separator", "quoting", "header")  # options of how a table is written
 # The kinds of data sets; each is the name of a task of `skdice.tasks`.
@@ -151,65 +152,30 @@ def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Datase
     if is_saved(source.path):
         remedy = "load it by datasets.load_from_disk, and give one split to from_hf"
         raise ValueError(f"{str(source.path)!r} is a data set of Hugging Face: {remedy}")
-    data: Dataset = _READERS[task](source, **options)
-    return data
-
-
-def _entities(source: Source, **options: Any) -> Dataset:
-    check_options(read_annotations, options)
-    for name in ("text_column", "with_entities", "layer", "feature"):
-        if name in options:
-            setattr(source, name, options.pop(name))
-    texts, entities, metadata = annotated(source, **options)
-    return Dataset(texts, entities, "entities", source.path, metadata)
-
-
-def _questions(source: Source, **options: Any) -> Dataset:
-    if not source.is_json and not source.holds_structures:
+    if task == "qa" and not source.is_json and not source.holds_structures:
         what = "is not a SQuAD file: questions are read from JSON"
         raise ValueError(f"{str(source.path)!r} {what}")
-    check_options(read_squad, options)
-    pairs, answers, ids = squad(source, **options)
-    return Dataset(pairs, answers, "qa", source.path, [{"id": name} for name in ids])
-
-
-def _texts(source: Source, **options: Any) -> Dataset:
-    check_options(read_table, options)
-    how = {name: value for name, value in options.items() if name not in OF_CELLS}
+    by_query = task == "mrc-ner" and suffix_of(source.path) == ".json"
+    reader: Any = read_mrc_ner if by_query else _READERS.get(task)
+    if reader is None:
+        X, y = read_tagged(source, nested=task == "mrc-ner", **options)
+        warn_of_skipped(source, len(X))
+        return Dataset(X, y, task, source.path, columns=source.columns)
+    options = {name: value for name, value in options.items() if name != "with_tags"}
+    check_options(reader, options)
     try:
-        X, y, columns = labelled_texts(source, **how)
+        X, y, *more = unwrap(reader)(source, **options)
     except ValueError as error:
-        if suffix_of(source.path) == ".conll" or has_even_lines(source.head):
+        lines = task == "classification" and not source.is_json
+        if lines and (suffix_of(source.path) == ".conll" or has_even_lines(source.head)):
             remedy = "for tagged sentences, give task='tagging'"
             raise ValueError(f"{error}; or, {remedy}") from error
         raise
-    return Dataset(X, y, "classification", source.path, columns=columns)
+    queries = more[0] if by_query else None
+    return Dataset(X, y, task, source.path, source.meta, queries, source.columns)
 
 
-def _sentences(source: Source, **options: Any) -> Dataset:
-    X, y, columns = read_tagged(source, **options)
-    warn_of_skipped(source, len(X))
-    return Dataset(X, y, "tagging", source.path, columns=columns)
-
-
-def _sentences_with_queries(source: Source, **options: Any) -> Dataset:
-    if suffix_of(source.path) == ".json":
-        options.pop("with_tags", None)
-        check_options(read_mrc_ner, options)
-        sentences, spans, queries = mrc_ner(source)
-        return Dataset(sentences, spans, "mrc-ner", source.path, queries=queries)
-    X, y, columns = read_tagged(source, nested=True, **options)
-    warn_of_skipped(source, len(X))
-    return Dataset(X, y, "mrc-ner", source.path, columns=columns)
-
-
-_READERS: dict[str, Any] = {
-    "tagging": _sentences,
-    "classification": _texts,
-    "qa": _questions,
-    "mrc-ner": _sentences_with_queries,
-    "entities": _entities,
-}
+_READERS = {"classification": read_table, "qa": read_squad, "entities": read_annotations}
 _TASKS = {
     "entities": "entities",
     "labels": "classification",

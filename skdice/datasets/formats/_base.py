@@ -19,23 +19,14 @@ from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity, fields_of
 
 
-class Span(NamedTuple):
-    """An entity as a tool wrote it, before its offsets are checked."""
-
-    parts: tuple[tuple[Any, Any], ...]  # its start and end; several if it is discontinuous
-    label: Any
-    text: Any = None  # that it holds, where the tool says so
-    score: Any = None
-
-
 class Record(NamedTuple):
     """A text as a tool wrote it."""
 
     place: str
     texts: tuple[str, ...]  # in which the offsets may count; the first is preferred
-    spans: list[Span]
+    spans: list[Entity]  # of `raw`: their offsets are not checked
     metadata: dict[str, Any]
-    checks: tuple[Span, ...] = ()  # tokens, whose texts show whether offsets are right
+    checks: tuple[Entity, ...] = ()  # tokens, whose texts show whether offsets are right
     unit: str | None = None  # what the record says that its offsets count
     labels: dict[str, list[str]] | None = None  # of the whole text, by the name of the question
 
@@ -124,20 +115,25 @@ def formats() -> dict[str, Format]:
 # ---- for the readers
 
 
-def span_of(item: Any) -> Span | None:
+def raw(start: Any, end: Any, label: Any, text: Any = None, score: Any = None) -> Entity:
+    """An entity as a tool wrote it, before its offsets are checked.
+
+    Of one that is discontinuous, start and end are tuples with those of its parts.
+    """
+    return Entity(start, end, label, score, text)
+
+
+def span_of(item: Any) -> Entity | None:
     """An entity of a file, which may begin with its type; None if it has no place."""
     if isinstance(item, list) and len(item) < 3:
         return None
     if isinstance(item, list) and isinstance(item[0], str) and not isinstance(item[2], str):
         item = [item[1], item[2], item[0], *item[3:]]
-    found = fields_of(item)
-    if found.get("start") is None and found.get("end") is None:
-        return None
-    place, label = (found.get("start"), found.get("end")), found.get("label", "")
-    return Span((place,), label, found.get("text"), found.get("score"))
+    found = {"start": None, "end": None, "label": "", **fields_of(item)}
+    return None if found["start"] is None and found["end"] is None else raw(**found)
 
 
-def spans_of(source: Source, place: str, items: Any) -> list[Span]:
+def spans_of(source: Source, place: str, items: Any) -> list[Entity]:
     """The entities of a list."""
     spans = []
     if not isinstance(items, list):

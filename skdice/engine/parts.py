@@ -1,16 +1,78 @@
-"""Attention for batches without padding, and masks that a GPU does not wait for."""
+"""Parts of an encoder that are not torch's or transformers' own: attention, dropout, a last layer.
+
+Attention is for batches without padding, and for masks that a GPU does not wait for. Dropout is
+drawn faster on a CPU.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from skdice._compat import attention_of
-from skdice.engine.dropout import drop
+from skdice.engine.devices import generator_of_fit
 
 UNPADDED = "skdice_sdpa"  # torch's attention, with or without `Groups`
+STEPS = 2**16  # of a probability of dropout
+
+
+class Float32Linear(nn.Linear):
+    """A layer that computes in float32 also under autocast.
+
+    Logits in 16 bits have many ties, which spoil thresholds and rankings.
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """As in `torch.nn.Linear`."""
+        if not torch.is_autocast_enabled(input.device.type):
+            return super().forward(input)
+        with torch.autocast(input.device.type, enabled=False):
+            return super().forward(input.to(self.weight.dtype))
+
+
+# ---- dropout
+
+
+class FastDropout(nn.Dropout):
+    """As `torch.nn.Dropout`, with 16 random bits for each value on a CPU.
+
+    torch draws at least 64 bits a value there, on one thread: a tenth of a training step of a small
+    encoder. The probability is a multiple of 1/65,536, and the scale is exact for it.
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """As in `torch.nn.Dropout`."""
+        if not self.training or self.inplace or input.device.type != "cpu":
+            return super().forward(input)
+        return drop(input, self.p)
+
+
+def drop(values: torch.Tensor, p: float) -> torch.Tensor:
+    """Values of the CPU with a share of `p` set to 0, and the others scaled up."""
+    dropped = round(p * STEPS)
+    if dropped == 0:
+        return values
+    if dropped == STEPS:
+        return values * 0.0
+    count = values.numel()
+    bits = torch.empty((count + 3) // 4, dtype=torch.int64)
+    bits.random_(-(2**63), None, generator=generator_of_fit())
+    kept = torch.empty_like(values, memory_format=torch.contiguous_format, requires_grad=False)
+    torch.ge(bits.view(torch.int16)[:count], dropped - STEPS // 2, out=kept.view(-1))
+    return values * kept.mul_(STEPS / (STEPS - dropped))
+
+
+def use_fast_dropout(module: nn.Module) -> None:
+    """Let every dropout layer of torch's in `module` draw as `FastDropout` does."""
+    for part in module.modules():
+        if type(part) is nn.Dropout:
+            part.__class__ = FastDropout
+
+
+# ---- attention
 
 
 def settle_attention(module: Any, device: str, *, grouped: bool = False) -> None:
