@@ -77,6 +77,20 @@ def test_the_wider_the_encoder_the_smaller_the_rate():
             assert choose_rate(width, two_classes=True, **how) == choose_rate(width, **how)
 
 
+@pytest.mark.parametrize(
+    ("size", "factor"), [(1, 0.177), (2, 0.25), (8, 0.5), (16, 0.707), (32, 1), (64, 1), (128, 1)]
+)
+def test_the_rate_follows_a_small_batch(size, factor):
+    for how in ({}, {"two_classes": True}, {"adapted": True}, {"kind": "xlnet"}):
+        for width in (384, 768, 1024):
+            rate = choose_rate(width, **how)
+            found = choose_rate(width, **how, batch_share=size / 32)
+            assert found == pytest.approx(rate * factor, rel=0.05)  # two digits
+            assert size < 32 or found == rate
+    assert choose_rate(384, constant=True, batch_share=size / 32) <= choose_rate(384, constant=True)
+    assert choose_rate(384, "encoder", batch_share=size / 32) == choose_rate(384, "encoder")
+
+
 def test_rates_of_architectures_are_those_of_their_authors():
     for kind, rates in RATES_OF_KINDS.items():
         assert kind in CONFIG_MAPPING
