@@ -684,7 +684,7 @@ def test_what_scoring_stands_for():
         with pytest.raises(ValueError, match=match):
             resolve_scoring(scoring, kind, three if kind == "classes" else names, 1)
     scorer = make_scorer(f1_score, response_method="predict_proba")
-    with pytest.raises(TypeError, match=r"takes 3: a scorer takes an estimator, so give its met"):
+    with pytest.raises(TypeError, match=r"labels: a scorer takes an estimator, so give its met"):
         resolve_scoring(scorer, "two", names, 1)
     for kind, function in (
         ("two", lambda t: 0),

@@ -12,8 +12,8 @@ import pytest
 import skdice
 from skdice._names import TOOLS
 from skdice.datasets import read_annotations, read_dataset, write_annotations
-from skdice.datasets.documents import names_of
-from skdice.datasets.record import Row
+from skdice.datasets.formats._base import Row
+from skdice.datasets.formats._folder import names_of
 
 
 def put(folder, name, *values, lines=True, end="\n", begin=""):
