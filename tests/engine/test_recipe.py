@@ -117,6 +117,19 @@ def test_kin_of_adam_are_known_by_their_names():
     assert not any(map(is_adam, [torch.optim.SGD, torch.optim.Adagrad, lambda p: None]))
 
 
+def test_the_guide_shows_the_rates_of_small_batches():
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "recipe.md").read_text()
+    table = page.partition("| rows of an update |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.split()[0] for cell in row.strip("| ").split("|")] for row in table]
+    assert len(rows) == 3
+    for size, of_many, of_two in rows:
+        share = int(size) / 32
+        found = choose_rate(384, batch_share=share)
+        assert (found, choose_rate(384, two_classes=True, batch_share=share)) == (
+            float(of_many), float(of_two),
+        )  # fmt: skip
+
+
 def test_the_guide_shows_the_passes_of_two_classes():
     page = (Path(__file__).parents[2] / "docs" / "guide" / "recipe.md").read_text()
     table = page.partition("| of the rarer class |")[2].partition("\n\n")[0].splitlines()[2:]
