@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Integral
@@ -33,6 +33,7 @@ from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
 from skdice.estimators.scores import Scored
 from skdice.estimators.streams import iter_blocks
+from skdice.inputs.rows import object_array
 from skdice.tasks import Task
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
@@ -216,10 +217,11 @@ class TransformerEstimator(Scored, NetEstimator):
         for sources, rows in self._windows_with_logits(inputs, tell=tell):
             yield sources, self.task.row_outputs(self, rows)
 
-    def _predict(self, inputs: list[Any]) -> list[Any]:
-        """Return what `predict` gives for each of the checked inputs."""
-        blocks = self._row_outputs(inputs)
-        return [row for block in blocks for row in self.task.decide(self, *block)]
+    def _each(self, found: Callable[..., Iterable[Any]], X: Any) -> np.ndarray:
+        """An array of what a method of the task gives for each row of X."""
+        self._check_fitted()
+        blocks = self._row_outputs(self.task.inputs(X))
+        return object_array([row for block in blocks for row in found(self, *block)])
 
     def _tell(self, cuts: Cuts) -> None:
         """Warn of texts that were cut; in a stream, whose ``_told`` is an empty list, once."""
