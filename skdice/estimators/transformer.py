@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import of_one_fit
+from skdice._fitting import draft_of, of_one_fit
 from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
@@ -273,7 +273,7 @@ class TransformerEstimator(Scored, NetEstimator):
         3
         """
         self._check_fitted()
-        reader = self._draft()
+        reader = draft_of(self)
         reader._told = []
         return iter_blocks(reader, X, method, block_size)
 

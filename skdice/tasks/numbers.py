@@ -24,7 +24,6 @@ from skdice.engine.fit_plan import Examples, Mode
 from skdice.engine.parts import FastDropout
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
-from skdice.tasks._base import Blocks
 from skdice.tasks.classification import Classification
 
 
@@ -98,9 +97,6 @@ class Numbers(Classification):
 
     def count_cuts(self, model: Any, inputs: Any, cuts: Any) -> None:
         """Count nothing: rows are whole."""
-
-    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
-        """Tune nothing."""
 
     # ---- predictions
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
-from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._fitting import all_or_nothing, check_params, draft_of, of_one_fit
 from skdice._types import Rows
 from skdice.engine.fit_plan import check_validation, draw_seed
 from skdice.estimators.held_out import group_folds, probabilities_of
@@ -196,8 +196,7 @@ class BiasTunedTagger(SpanScores, BiasTuned):
             outputs_=self.classes_, scheme_=self.scheme_, constrained=constrained
         )
         if isinstance(getattr(inner, "task", None), Tagging):
-            decider = object.__new__(type(inner))
-            vars(decider).update(vars(inner))
+            decider = draft_of(inner)
         for name in ("span_scales_", "tuned_for_"):
             vars(decider).pop(name, None)
             if hasattr(self, name):
