@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from skdice._checks import check_value, shown
 from skdice._compat import Interval, StrOptions
 
+HOLDERS = ("best_estimator_", "estimator_", "estimator")  # in this order, as far as fitted
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -85,3 +86,12 @@ def check_params(estimator: Any) -> None:
             if isinstance(number, Integral) and not -(2**63) <= int(number) < 2**63:
                 raise ValueError(f"{name} has more than 64 bits: give a smaller number")
     estimator._validate_params()
+
+
+def layers(estimator: Any) -> Iterator[Any]:
+    """An estimator, and the ones that it holds, each inside the one before."""
+    while estimator is not None:
+        yield estimator
+        inner = (getattr(estimator, name, None) for name in HOLDERS)
+        last = getattr(estimator, "steps", [(None, None)])[-1][1]
+        estimator = next((part for part in (last, *inner) if hasattr(part, "get_params")), None)

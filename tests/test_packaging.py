@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -122,6 +123,26 @@ def test_the_readme_works_on_a_package_index():
     for target, base in expected:
         assert target.startswith(base), f"{target} is not absolute, or leads to another project"
         assert (ROOT / target.removeprefix(base).partition("#")[0]).exists(), target
+
+
+def test_what_is_imported_is_declared_and_its_licence_is_told():
+    """Base dependencies are what modules import at their top; each has a row in SECURITY.md."""
+    named = {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"}
+    imported = set()
+    for path in (ROOT / "skdice").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            parts = [node.module] if isinstance(node, ast.ImportFrom) else []
+            parts += [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            imported |= {part.partition(".")[0] for part in parts} - sys.stdlib_module_names
+    base, extras = PROJECT["dependencies"], PROJECT["optional-dependencies"]
+    declared = {re.match(r"[\w-]+", line)[0] for line in base}
+    assert {named.get(name, name) for name in imported - {"skdice"}} <= declared
+    used = [
+        line for name in ("plot", "search", "dask", "onnx", "peft", "crf") for line in extras[name]
+    ]
+    table = (ROOT / "docs" / "SECURITY.md").read_text(encoding="utf-8").partition("## Licences")[2]
+    told = set(re.findall(r"[\w-]+", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.M))))
+    assert declared | {re.match(r"[\w-]+", line)[0] for line in used} <= told
 
 
 def test_no_extra_installs_what_skdice_does_not_use():

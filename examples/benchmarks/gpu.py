@@ -39,7 +39,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plain_reader
 import torch
 import transformers
 from sklearn.datasets import make_classification
@@ -60,6 +59,7 @@ SHAPES = {
     "BERT-base": (768, 12, 12, 3072),
     "tiny": (32, 1, 2, 64),
 }  # hidden size, layers, heads, intermediate size
+MAX_LENGTH, STRIDE = 384, 128  # of the windows of a reader
 
 
 def seconds(program: Callable[[], Any]) -> float:
@@ -240,10 +240,43 @@ def questions(n: int, longest: int) -> tuple[list[tuple[str, str]], list[Any]]:
     return X, y
 
 
+def windows_of(tokenizer: Any, pairs: Any) -> list[Any]:
+    """Windows of all pairs, with the pair that each comes from and its offsets."""
+    encoded = tokenizer(
+        [q for q, _ in pairs],
+        [c for _, c in pairs],
+        truncation="only_second",
+        max_length=MAX_LENGTH,
+        stride=STRIDE,
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+    )
+    rows = []
+    for i, row in enumerate(encoded["overflow_to_sample_mapping"]):
+        context = [part == 1 for part in encoded.sequence_ids(i)]
+        offsets = [
+            o if c else None for o, c in zip(encoded["offset_mapping"][i], context, strict=True)
+        ]
+        segments = encoded["token_type_ids"][i] if "token_type_ids" in encoded else None
+        rows.append((row, encoded["input_ids"][i], segments, offsets))
+    return rows
+
+
+def positions(offsets: Any, answers: Any) -> tuple[int, int]:
+    """First and last token of the first answer; 0, 0 where the window does not hold it whole."""
+    if not answers:
+        return 0, 0
+    start, text = answers[0]
+    end = start + len(text)
+    first = [i for i, o in enumerate(offsets) if o and o[0] <= start < o[1]]
+    last = [i for i, o in enumerate(offsets) if o and o[0] < end <= o[1]]
+    return (first[0], last[0]) if first and last else (0, 0)
+
+
 def our_reader(X: Any, y: Any, backbone: str, batch_size: int) -> dict[str, Any]:
     reader = DiceQuestionAnswerer(
         loss="ce", backbone=backbone, max_epochs=2, batch_size=batch_size, precision=PRECISION,
-        max_length=plain_reader.MAX_LENGTH, stride=plain_reader.STRIDE, random_state=0,
+        max_length=MAX_LENGTH, stride=STRIDE, random_state=0,
     ).fit(X, y)  # fmt: skip
     last = reader.history_[-1]
     return {"questions/s": len(X) / last["dur"], "without graphs": last.get("eager", "no")}
@@ -251,12 +284,13 @@ def our_reader(X: Any, y: Any, backbone: str, batch_size: int) -> dict[str, Any]
 
 def their_reader(X: Any, y: Any, backbone: str, batch_size: int) -> dict[str, Any]:
     """The Trainer on the same windows."""
-    from transformers import DataCollatorWithPadding
+    from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding
 
-    model, tokenizer = plain_reader.load(backbone)
+    model = AutoModelForQuestionAnswering.from_pretrained(backbone, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
     rows = []
-    for i, ids, segments, offsets in plain_reader.encode(tokenizer, X):
-        start, end = plain_reader.positions(offsets, y[i])
+    for i, ids, segments, offsets in windows_of(tokenizer, X):
+        start, end = positions(offsets, y[i])
         row = {"input_ids": ids, "start_positions": start, "end_positions": end}
         rows.append(row if segments is None else row | {"token_type_ids": segments})
     collator = DataCollatorWithPadding(tokenizer)

@@ -88,17 +88,17 @@ print(pd.DataFrame(scores).round(3).to_string())
 print(pd.Series(tuned.bias_.round(2), tuned.classes_, name="bias"))
 
 # %%
-# A positive bias means that the label is given more often than before. 0 means that nothing better
-# than the plain decision could be shown. A label with few positives among the dev messages mostly
-# takes a bias that all labels share, since its own would follow chance.
+# A positive bias means that the label is given more often than before. Each bias is the mean of the
+# best ones of twenty draws of the dev messages. A label with few positives among them mostly takes
+# a bias that all labels share, since its own would follow chance.
 #
 # Other wishes are other objectives: ``Fbeta(2)`` if a missed label is worse than a wrong one,
 # ``RecallAtPrecision(0.9, each=True)`` if nine of ten messages in each queue have to belong there,
 # and ``Cost`` if you know what the mistakes cost.
 #
 # The picture shows the rarest label. On the left is its F1 against its bias: 0 is the plain
-# decision, the ring is the tuned one, and the band holds the best biases of ten draws of the dev
-# messages. A wide band says that these do not tell which bias is best.
+# decision, the ring is the tuned one, and the band holds the best biases of the draws. A wide band
+# says that these do not tell which bias is best.
 import matplotlib.pyplot as plt
 
 from skdice.inspection import DecisionDisplay

@@ -92,9 +92,9 @@ print(pd.DataFrame(scores).round(3).to_string())
 
 # %%
 # Accuracy would be 0.9 for a filter that finds no spam at all, so look at precision, recall and F1.
-# Here the classifier finds enough as it was trained; of the tuned filter it is known. That finds
-# more than it promises on most samples, as its threshold keeps a distance. More spam in the part
-# that tunes makes the distance smaller, and the precision higher.
+# Here the classifier finds enough without tuning, but nobody could know that before the test. The
+# tuned filter finds more than it promises on most samples, because its threshold keeps a distance.
+# With more spam in the part that tunes, the distance is smaller and the precision higher.
 #
 # The picture shows the decision on the test messages. On the left is precision for each bias: the
 # ring is the chosen one, 0 is the classifier as trained, and the curve is dotted where recall is

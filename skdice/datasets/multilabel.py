@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.files import fault
+from skdice.datasets.reading import fault
 from skdice.inputs.rows import as_row_list
 
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}

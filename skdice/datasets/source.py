@@ -16,7 +16,7 @@ from typing import Any
 from skdice._checks import counted, shown
 from skdice._warn import warn
 from skdice.datasets.cells import rows_of, separator_of
-from skdice.datasets.files import (
+from skdice.datasets.reading import (
     fault,
     is_json,
     iter_split,

@@ -7,22 +7,22 @@ from inspect import unwrap
 from typing import Any
 
 from skdice.datasets.cells import separator_of
-from skdice.datasets.columns import DOCUMENT, TAG
 from skdice.datasets.conll import (
     is_conllu,
     read_conll,
     read_conllu,
 )
-from skdice.datasets.files import first_line, suffix_of
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source, check_options
-from skdice.datasets.token_tables import token_columns, token_table
-from skdice.datasets.tokens import (
+from skdice.datasets.token_columns import DOCUMENT, TAG
+from skdice.datasets.token_lists import (
     TAG_FIELDS,
     TEXT_FIELDS,
     are_spans,
     read_tokens,
     token_fields,
 )
+from skdice.datasets.token_tables import token_columns, token_table
 from skdice.tags.schemes import to_tags
 
 

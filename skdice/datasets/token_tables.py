@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets.cells import cells_of, long_cells, separator_of
-from skdice.datasets.columns import TAG_NAMES, TOKEN_NAMES, has_entities
-from skdice.datasets.files import fault, first_line
+from skdice.datasets.reading import fault, first_line
 from skdice.datasets.source import Source
+from skdice.datasets.token_columns import TAG_NAMES, TOKEN_NAMES, has_entities
 
 _SENTENCE = re.compile(r"sent(ence)?[ _]?(#|id|idx|no|number)")
 

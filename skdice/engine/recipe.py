@@ -194,8 +194,15 @@ def given(model: Any, *names: str) -> Any:
 
 def rows_of_update(model: Any) -> int:
     """Return the rows of one update, over all processes."""
-    size = given(model, "batch_size") * given(model, "gradient_accumulation")
-    return int(size) * ranks.n_processes()
+    of_net = model.net_params or {}
+    batches = of_net.get("gradient_accumulation", getattr(model, "gradient_accumulation", 1))
+    return int(given(model, "batch_size") * batches) * ranks.n_processes()
+
+
+def updates_of(model: Any, n_rows: int) -> dict[str, int]:
+    """Return the passes over so many rows, and the updates of all of them."""
+    n_epochs = epochs_for(model, n_rows)
+    return {"n_epochs": n_epochs, "n_updates": n_epochs * -(-n_rows // rows_of_update(model))}
 
 
 def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:

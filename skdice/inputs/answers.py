@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,18 +129,9 @@ def _align(context: str, start: int, text: str, how: str, where: str) -> int | N
     if how == "drop":
         return None
     if how == "fix":
-        return _nearest(context, text, start)
+        return nearest_place(context, text, start)
     raise ValueError(
         f"{where}: the answer {text!r} is not in the context at character {start}, which holds "
         f"{context[max(start, 0) : max(start, 0) + len(text)]!r}: give the right start, or "
         "on_misaligned='fix' for the nearest place that holds it, or 'drop'"
     )
-
-
-def _nearest(context: str, text: str, start: int) -> int | None:
-    """The place nearest to `start` at which `context` holds `text`, full-width forms included."""
-    if text not in context:
-        folded = unicodedata.normalize("NFKC", context), unicodedata.normalize("NFKC", text)
-        if (len(folded[0]), len(folded[1])) == (len(context), len(text)):
-            context, text = folded
-    return nearest_place(context, text, start)

@@ -176,16 +176,14 @@ def _read(y: Any, n_rows: int | None, name: str, missing: bool) -> Labels:
         )
     if lists is not None:
         names = sorted(set().union(*lists))
-        rows = [[label in row for label in names] for row in lists]
-        table = np.array(rows, dtype=int).reshape(len(rows), len(names))
+        held = [[label in row for label in names] for row in lists]
+        table = np.array(held, dtype=int).reshape(len(held), len(names))
         return Labels(table, np.array(names, dtype=str), "lists")
     if values.ndim == 2 and values.size:
         unknown = ((values != values) | (values == UNKNOWN)) & missing
         _check_indicator(np.where(unknown, 0, values), columns, name)
-        if len(rows := np.flatnonzero(unknown.all(axis=1))):
-            raise ValueError(
-                f"{name}[{rows[0]}] has no known label: leave out rows whose labels are all missing"
-            )
+        if len(empty := np.flatnonzero(unknown.all(axis=1))):
+            raise ValueError(f"{name}[{empty[0]}] has no known label: leave out such rows")
         values = np.where(unknown, UNKNOWN, values).astype(int)
         if columns is None:
             return Labels(values, np.arange(values.shape[1]), "table")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -47,7 +48,11 @@ def is_whole_number(value: Any) -> bool:
 
 
 def nearest_place(text: str, part: str, start: int) -> int | None:
-    """The place nearest to `start` at which `text` holds `part`; None if it does not."""
+    """The place nearest to `start` with `part`, full-width forms included; None without any."""
+    if part not in text:
+        folded = [unicodedata.normalize("NFKC", side) for side in (text, part)]
+        if list(map(len, folded)) == [len(text), len(part)]:
+            text, part = folded
     start = min(max(start, 0), len(text))
     both = text.rfind(part, 0, start + len(part)), text.find(part, start)
     places = [place for place in both if place >= 0]

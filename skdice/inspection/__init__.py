@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 # These are loaded at once: a function has the name of its module, and no other loads torch.
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
+from skdice.inspection.errors import SpanConfusionDisplay, span_errors
+from skdice.inspection.highlighted import show_entities, show_tags
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
 from skdice.inspection.span_scores import span_hits, span_probabilities
-from skdice.inspection.spans import SpanConfusionDisplay, show_entities, show_tags, span_errors
 from skdice.inspection.training import TrainingHistoryDisplay
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from skdice.inspection.gradients import LossGradientDisplay
     from skdice.inspection.misfits import alignment_report
     from skdice.inspection.next_rows import next_to_label
+    from skdice.inspection.rejection import RejectDisplay
     from skdice.inspection.report import html_report
     from skdice.inspection.suspects import suspect_labels
     from skdice.inspection.sweep import TverskySweepDisplay
@@ -27,6 +29,7 @@ _MODULES = {
     "ComparisonDisplay": "comparison",
     "DecisionDisplay": "decision",
     "LossGradientDisplay": "gradients",
+    "RejectDisplay": "rejection",
     "TverskySweepDisplay": "sweep",
     "alignment_report": "misfits",
     "html_report": "report",
@@ -48,6 +51,7 @@ __all__ = [
     "Imbalance",
     "ImbalanceDisplay",
     "LossGradientDisplay",
+    "RejectDisplay",
     "SpanConfusionDisplay",
     "TrainingHistoryDisplay",
     "TverskySweepDisplay",

@@ -16,6 +16,7 @@ from skdice.inputs.labels import Labels, is_indicator, read_labels
 from skdice.inputs.rows import as_row_list, is_missing
 from skdice.inputs.sentences import as_entities, as_sentences, first_item, holds_tags
 from skdice.inputs.texts import as_texts
+from skdice.metrics.decisions.positive import positive_class
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
 
@@ -116,7 +117,7 @@ columns, or sets of names
             check_choice("background of several labels a row", background, ("auto",))
             return _of_several(read)
         n_of = Counter(read.values.tolist())
-    counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
+    counts = _frequent_first(n_of)
     if isinstance(background, str) and background == "auto":
         background = _background(counts, tagged)
     elif background is not None:
@@ -207,8 +208,11 @@ def _of_several(labels: Labels) -> Imbalance:
     positive = int(labels.values.any(axis=1).sum())
     negative = len(labels.values) - positive
     n_of[NO_LABEL] = negative
-    counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
-    return Imbalance("examples", negative, positive, NO_LABEL, counts)
+    return Imbalance("examples", negative, positive, NO_LABEL, _frequent_first(n_of))
+
+
+def _frequent_first(n_of: dict[Any, int]) -> dict[Any, int]:
+    return dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
 
 
 def _background(counts: dict[Any, int], tagged: bool) -> Any:
@@ -216,8 +220,5 @@ def _background(counts: dict[Any, int], tagged: bool) -> Any:
         return "O" if "O" in counts else None
     if len(counts) != 2:
         return None
-    names = {str(label): label for label in counts}
-    for negative in ("0", "-1", "False"):
-        if negative in names and ("1" in names or "True" in names):
-            return names[negative]
-    return next(iter(counts))
+    names = sorted(counts, key=str)
+    return names[1 - positive_class(names, [counts[name] for name in names])]

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
+from skdice._fitting import layers
 from skdice._tables import frame_of
 from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
@@ -17,7 +18,7 @@ from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
 from skdice.inputs.rows import as_row_list, plain_values, row_keys
 from skdice.inputs.sentences import as_sentences
-from skdice.inspection.suspects import Record, innermost, layers, texts_of, with_texts
+from skdice.inspection.suspects import Record, innermost, texts_of, with_texts
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
 from skdice._checks import check_has, check_lengths, checked, counted, position, shown
+from skdice._fitting import layers
 from skdice._tables import escaped, html_table
 from skdice._types import Data, Rows
 from skdice.inputs.answers import read_answers
@@ -25,13 +26,9 @@ from skdice.inspection.classes import (
     row_counts,
     summed,
 )
+from skdice.inspection.errors import SpanConfusionDisplay, error_pairs
+from skdice.inspection.highlighted import MarkedRows, outer
 from skdice.inspection.page import as_page, cut, picture
-from skdice.inspection.spans import (
-    MarkedRows,
-    SpanConfusionDisplay,
-    error_pairs,
-    outer,
-)
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 
@@ -161,17 +158,13 @@ def _parts_of(estimator: Any) -> list[Any]:
     """The estimator and what it holds: in a pipeline, a search or a tuner, the last is skdice's."""
     check_has("estimator", estimator, "predict")
     check_is_fitted(estimator)
-    parts = [estimator]
-    while not hasattr(model := parts[-1], "task") or hasattr(model, "estimator_"):
-        held = [getattr(model, name, None) for name in ("best_estimator_", "estimator_")]
-        steps = getattr(model, "steps", [])
-        inner = next((part for part in (*held, *(step for _, step in steps[-1:])) if part), None)
-        if inner is None:
-            raise TypeError(
-                f"estimator={shown(estimator)} holds no fitted estimator of skdice: a report is of "
-                "a tagger, a classifier or a reader"
-            )
-        parts.append(inner)
+    parts = [*layers(estimator)]
+    if not hasattr(parts[-1], "task"):
+        raise TypeError(
+            f"estimator={shown(estimator)} holds no fitted estimator of skdice: a report is of a "
+            "tagger, a classifier or a reader"
+        )
+    check_is_fitted(parts[-1])
     return parts
 
 

@@ -11,14 +11,16 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdice._checks import check_has, checked, shown
+from skdice._fitting import layers
 from skdice._tables import escaped, frame_of
 from skdice._types import Data, Rows
 from skdice.backbones import load_tokenizer
 from skdice.inputs.labels import read_labels
 from skdice.inputs.sentences import as_sentences, as_tags, read_tags
 from skdice.inputs.texts import as_texts
+from skdice.inspection.errors import error_pairs
+from skdice.inspection.highlighted import MarkedRows
 from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
-from skdice.inspection.spans import MarkedRows, error_pairs
 from skdice.model_selection.folds import out_of_fold
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import get_spans
@@ -38,7 +40,6 @@ SPAN_COLUMNS = (
     *("row", "kind", "given", "start", "end", "model", "model_start", "model_end"),
     *("probability", "gain", "text"),
 )
-_HOLDERS = ("best_estimator_", "estimator_", "estimator")  # in this order, as far as fitted
 Record = dict[str, Any]
 
 
@@ -151,15 +152,6 @@ def _sorted(found: Iterator[tuple[float, Record]]) -> list[Record]:
 def innermost(estimator: Any) -> Any:
     """The classifier or tagger, fitted or not, inside a search, a tuner or a pipeline."""
     return [*layers(estimator)][-1]
-
-
-def layers(estimator: Any) -> Iterator[Any]:
-    """An estimator, and the ones that it holds, each inside the one before."""
-    while estimator is not None:
-        yield estimator
-        inner = (getattr(estimator, name, None) for name in _HOLDERS)
-        last = getattr(estimator, "steps", [(None, None)])[-1][1]
-        estimator = next((part for part in (last, *inner) if hasattr(part, "get_params")), None)
 
 
 def texts_of(X: Any) -> list[Any] | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from skdice._compat import StrOptions
-from skdice.losses._constraints import (
+from skdice.losses._parameters import (
     BACKGROUND,
     CLASS_WEIGHT,
     ClassWeight,
@@ -23,16 +24,15 @@ from skdice.losses._soft_counts import (
     Formula,
     class_factors,
     hard_negatives,
-    moving_average,
+    log_surrogate,
     ratio,
     scores,
     soft_counts,
 )
-from skdice.losses._surrogate import surrogate_sums, surrogate_weights
 from skdice.losses.base import Loss
 from skdice.losses.inputs import LossInputs, at_least_tiny, resolve_background
 
-OPTIONS = ("smooth", "average", "absent", "class_weight", "ohem_ratio", "surrogate", "ema_decay")
+OPTIONS = ("smooth", "average", "absent", "class_weight", "ohem_ratio", "surrogate")
 
 
 def overlap_loss(
@@ -46,57 +46,58 @@ def overlap_loss(
     absent: str = "include",
     ohem_ratio: Number = 0.0,
     surrogate: str = "none",
-    ema_decay: Number = 0.0,
-    running: Tensor | None = None,
-) -> tuple[Tensor, Tensor | None]:
-    """An overlap loss, and the counts to remember for the next batch.
+    over_batches: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """An overlap loss.
 
-    Every class is a problem of its own against the rest. `DiceLoss` has the options. `running`
-    holds the counts of earlier batches and how many there were, each decayed: (3, C).
-    `background` is one by `resolve_background`.
+    Every class is a problem of its own against the rest. `DiceLoss` has the options. `background`
+    is one by `resolve_background`. `over_batches` makes the counts of this batch, of shape (2, C),
+    an average over it and earlier ones.
     """
     average = resolve_average(inputs, average, background)
-    mines = is_above_zero(ohem_ratio)
+    pooled = average == "micro"
     factors = class_factors(inputs.logits, class_weight, background)
-    # A mean over examples; with several labels, each class has its own mean.
-    share = inputs.share_of_example()
-    if average == "macro" and inputs.kind == "multilabel":
-        share = share * inputs.n_classes
-    if mines:
+    share = inputs.share_of_example()  # before mining, which leaves a mean over all
+    if is_above_zero(ohem_ratio):
         inputs = inputs.as_table(inputs.weight * hard_negatives(inputs, ohem_ratio))
-    elif class_weight is not None and average == "micro":
-        inputs = inputs.as_table()
+    elif class_weight is not None and pooled:
+        inputs = inputs.as_table(inputs.given_weight)
     if average == "samples":
-        return _mean_over_samples(inputs, formula, factors, smooth), running
-    if absent == "auto" and inputs.kind == "multiclass" and background is None:
-        unknown = surrogate == "log" and not is_above_zero(ema_decay)
+        return _mean_over_samples(inputs, formula, factors, smooth)
+    if absent == "auto":
+        softmax = inputs.kind == "multiclass" and background is None
+        unknown = softmax and surrogate == "log" and over_batches is None
         absent = "ignore" if unknown else "include"
-    if average == "macro" and absent == "ignore":
-        ones = torch.ones_like(inputs.gather_true_class(inputs.logits))
-        factors = factors * (inputs.total(inputs.sum_positives(ones)) > 0)
-
-    losses = None
-    if surrogate == "log":
-        if average == "macro":
-            factors = factors / at_least_tiny(factors.sum())
+    if absent == "ignore" and not pooled:
+        factors = factors * (inputs.sum_rows(inputs.target) > 0)
+    log = surrogate == "log"
+    if log:
         formula = formula._replace(squared=False, squares_targets=False)
-        counts, losses = surrogate_sums(inputs, formula, average, factors)
-    else:
-        counts = soft_counts(inputs, scores(inputs, formula), formula)
-    counts, running = moving_average(inputs.total(counts), running, ema_decay)
-    if average == "micro":
+    p = inputs.p().detach() if log else scores(inputs, formula)
+    counts = inputs.sum_rows(soft_counts(inputs, p, formula))
+    if over_batches is not None:
+        counts = over_batches(counts)
+    if pooled:
         counts = (factors * counts).sum(-1)
-    if losses is not None:
-        averaged = factors if average == "macro" else None
-        hits, errors = counts.unbind()
-        weights = surrogate_weights(hits, errors, formula, share, smooth, averaged)
-        return sum(w * loss for w, loss in zip(weights, losses, strict=True)).sum(), running
-    loss = ratio(counts, smooth)
-    if average == "macro":
-        loss = factors * loss
-        loss = loss if inputs.reduction == "none" else loss.sum()
-        loss = loss / at_least_tiny(factors.sum()) if inputs.reduction == "mean" else loss
-    return loss, running
+    if log:
+        return log_surrogate(inputs, formula, counts, factors, share, smooth, pooled)
+    losses = ratio(counts, smooth)
+    if pooled:
+        return losses
+    losses = factors * losses
+    losses = losses if inputs.reduction == "none" else losses.sum()
+    return losses / at_least_tiny(factors.sum()) if inputs.reduction == "mean" else losses
+
+
+def memory_of_counts(positives: float, n_updates: int) -> float:
+    """What "auto" takes for `ema_decay`, where a batch holds so many positives on average.
+
+    The counts reach back over about 30 positives, though over no more than a tenth of the
+    training. A batch of two positives or more needs none of others.
+    """
+    if positives >= 2:
+        return 0.0
+    return min(max(1 - max(positives / 30, 10 / n_updates), 0.0), 0.999)
 
 
 def resolve_average(inputs: LossInputs, average: str, background: int | None) -> str:
@@ -110,12 +111,10 @@ def _mean_over_samples(
     inputs: LossInputs, formula: Formula, factors: Tensor, smooth: Number
 ) -> Tensor:
     """One ratio for each example and class, reduced."""
-    inputs = inputs.as_table()
-    share = inputs.weight * factors
-    counts = soft_counts(inputs, scores(inputs, formula), formula, each=True)
-    losses = share * ratio(counts, smooth)
+    ratios = ratio(soft_counts(inputs, scores(inputs, formula), formula), smooth)
+    losses = inputs.weight * factors * ratios
     if inputs.reduction == "mean":
-        total = inputs.total(share.expand_as(losses).sum())
+        total = inputs.sum_rows(factors.expand_as(losses)).sum()
         return losses.sum() * inputs.ranks / at_least_tiny(total)
     losses = losses / at_least_tiny(factors.sum())
     losses = losses * len(factors) if inputs.kind == "multilabel" else losses.sum(-1)
@@ -139,7 +138,7 @@ class OverlapLoss(Loss):
         "class_weight": CLASS_WEIGHT,
         "ohem_ratio": number(0),
         "surrogate": [StrOptions({"none", "log"})],
-        "ema_decay": number(0, 1),
+        "ema_decay": [*number(0, 1), StrOptions({"auto"})],
     }
     excludes_background = True
     heeds_weights = True
@@ -156,7 +155,7 @@ class OverlapLoss(Loss):
     class_weight: ClassWeight = None
     ohem_ratio: Number = 0.0
     surrogate: str = "log"
-    ema_decay: Number = 0.0
+    ema_decay: Number | str = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -197,13 +196,29 @@ class OverlapLoss(Loss):
     @property
     def is_stateful(self) -> bool:
         """True if it averages over the batches of training."""
-        return is_above_zero(self.ema_decay)
+        return is_above_zero(self._prepared("ema_decay"))
 
     def prepare(self, class_counts: Any, *args: Any, **kwargs: Any) -> Self:
         """Tell the loss about the training data and forget earlier batches; see `Loss.prepare`."""
         super().prepare(class_counts, *args, **kwargs)
+        self.ema_decay_ = 0.0
+        if self.n_updates_ is not None and self.surrogate == "log":
+            positives = self.n_epochs_ * self._rarest_positives() / self.n_updates_
+            self.ema_decay_ = memory_of_counts(positives, self.n_updates_)
         self.running_ = torch.zeros(3, len(self.class_counts_)) if self.is_stateful else None
         return self
+
+    def _rarest_positives(self) -> float:
+        """Training examples of what has a ratio: all counted classes together, or the rarest."""
+        background = self.background_ if isinstance(self.background, str) else self.background
+        counted = [n for i, n in enumerate(self.class_counts_.tolist()) if n and i != background]
+        together = self.average == "micro" or (self.average == "auto" and background is not None)
+        return sum(counted) if together else min(counted, default=0.0)
+
+    def _prepared(self, name: str) -> Any:
+        if name == "ema_decay" and isinstance(self.ema_decay, str):
+            return getattr(self, "ema_decay_", 0.0)
+        return super()._prepared(name)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         if (
@@ -212,18 +227,26 @@ class OverlapLoss(Loss):
             self.running_ = torch.zeros_like(state_dict[f"{prefix}running_"])
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def kernel(self, inputs: LossInputs, *, background: int | None, **values: Any) -> Tensor:
+    def kernel(
+        self, inputs: LossInputs, *, background: int | None, ema_decay: Number, **values: Any
+    ) -> Tensor:
         """The loss; in training it remembers the counts. See `Loss.kernel`."""
         options = {name: values.pop(name) for name in OPTIONS}
-        inputs, background = resolve_background(inputs, background)
-        learns = self.training and torch.is_grad_enabled()
-        loss, running = overlap_loss(
-            inputs,
-            self.formula(**values),
-            background=background,
-            running=self.running_ if learns else None,
-            **options,
-        )
-        if learns and running is not None:
-            self.running_ = running
-        return loss
+        inputs, options["background"] = resolve_background(inputs, background)
+        if is_above_zero(ema_decay):
+            options["over_batches"] = partial(self._over_batches, decay=ema_decay)
+        return overlap_loss(inputs, self.formula(**values), **options)
+
+    def _over_batches(self, counts: Tensor, decay: Number) -> Tensor:
+        """The average of counts over this batch and earlier ones, which it remembers."""
+        if not (self.training and torch.is_grad_enabled()):
+            return counts
+        total = torch.cat([counts, torch.ones_like(counts[:1])]).detach()
+        # A batch that overflowed, as fp16 may, is not remembered.
+        total = torch.where(total.isfinite().all(), total, 0.0)
+        if self.running_ is not None:
+            # It starts as zeros for each class; a problem of one logit counts one of two.
+            total = total + decay * self.running_.to(total)[..., : counts.shape[-1]]
+        self.running_ = total
+        # The average's value and the batch's own gradient.
+        return total[:2] / total[2] + (counts - counts.detach())

@@ -1,4 +1,4 @@
-"""Soft counts of hits, false alarms and misses, and the ratio that an overlap loss makes of them.
+"""Soft counts of hits, false alarms and misses, and what an overlap loss makes of them.
 
 With p the probability of a class and y 1 for its examples, summed over a batch::
 
@@ -7,19 +7,28 @@ With p the probability of a class and y 1 for its examples, summed over a batch:
     1 - (tp TP + s) / (tp TP + fp FP + fn FN + s)
 
 `Formula` holds tp, fp and fn; s is `smooth`; ``squared=False`` leaves out the squares.
-`tests/losses/test_formulas.py` holds all of it to naive loops.
+
+The log surrogate of this ratio is cross-entropy. Its weights are those that the ratio without
+squares gives to an example, with D its denominator. They are constants in the backward pass::
+
+    of -log p of a positive:            (tp (fp FP + fn FN) + fn (tp TP + s)) / D^2
+    of -log(1 - p) of a negative:       fp (tp TP + s) / D^2
+
+It is a mean over examples, as cross-entropy is, with a hit counted as 2. The ratio's own gradients
+are far larger, above all in batches with positives, so that clipping a gradient's norm would shrink
+these alone. `tests/losses/test_formulas.py` and `test_surrogate.py` hold all of it to naive loops.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from skdice.losses._class_factors import class_vector
-from skdice.losses._constraints import Number, PerClass, is_above_zero
-from skdice.losses.inputs import LossInputs, at_least_tiny
+from skdice.losses._parameters import Number, PerClass
+from skdice.losses.inputs import LossInputs, at_least_tiny, class_vector, finite
 
 
 class Formula(NamedTuple):
@@ -43,25 +52,17 @@ def scores(inputs: LossInputs, formula: Formula) -> Tensor:
     return torch.exp(formula.exponent * inputs.log_not_p()) * p
 
 
-def soft_counts(inputs: LossInputs, p: Tensor, formula: Formula, each: bool = False) -> Tensor:
-    """The counts tp TP and fp FP + fn FN of each class, of shape (2, C).
-
-    With `each` they are those of each example by itself, of shape (2, N, C).
-    """
-    of_true_class = inputs.gather_true_class(p)
-    missed, false = 1 - of_true_class, p
+def soft_counts(inputs: LossInputs, p: Tensor, formula: Formula) -> Tensor:
+    """The counts tp TP and fp FP + fn FN of each example in each class, of shape (2, N, C)."""
+    y, false, missed = inputs.target, p, 1 - p
     if formula.squared:
-        missed, false = missed**2, false**2
-    if formula.squares_targets and inputs.index is None:
+        false, missed = false**2, missed**2
+    if formula.squares_targets:
         # p^2 (1 - y) + (1 - p)^2 y - y (1 - y) = (p - y)^2
-        missed = missed - (1 - inputs.target)
-    if each:
-        y = inputs.target
-        TP, FP, FN = y * of_true_class, (1 - y) * false, y * missed
-    else:
-        TP, FN = inputs.sum_positives(of_true_class), inputs.sum_positives(missed)
-        FP = inputs.sum_negatives(false)
-    return torch.stack([formula.tp * TP, formula.fp * FP + formula.fn * FN])
+        missed = missed - (1 - y)
+    return torch.stack(
+        [formula.tp * (y * p), formula.fp * ((1 - y) * false) + formula.fn * (y * missed)]
+    )
 
 
 def ratio(counts: Tensor, smooth: Number) -> Tensor:
@@ -76,12 +77,12 @@ def ratio(counts: Tensor, smooth: Number) -> Tensor:
 def class_factors(like: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
     """A factor for each class, 0 for the background."""
     n_classes = like.shape[-1]
-    factors = class_vector("class_weight", class_weight, n_classes, like)
-    if factors is None:
-        factors = torch.ones(n_classes, dtype=like.dtype, device=like.device)
-    if background is not None:
-        factors = factors * (torch.arange(n_classes, device=like.device) != background)
-    return factors
+    factors = torch.ones(n_classes, dtype=like.dtype, device=like.device)
+    if class_weight is not None:
+        factors = class_vector("class_weight", class_weight, n_classes, like)
+    if background is None:
+        return factors
+    return factors * (torch.arange(n_classes, device=like.device) != background)
 
 
 def hard_negatives(inputs: LossInputs, ratio: Number) -> Tensor:
@@ -101,17 +102,53 @@ def hard_negatives(inputs: LossInputs, ratio: Number) -> Tensor:
     return kept.to(log_odds.dtype)
 
 
-def moving_average(
-    counts: Tensor, running: Tensor | None, decay: Number
-) -> tuple[Tensor, Tensor | None]:
-    """Average counts over this batch and earlier ones; also the counts to remember."""
-    if not is_above_zero(decay):
-        return counts, running
-    total = torch.cat([counts, torch.ones_like(counts[:1])]).detach()
-    # A batch that overflowed, as fp16 may, is not remembered.
-    total = torch.where(total.isfinite().all(), total, 0.0)
-    if running is not None:
-        # `running` starts as zeros for each class; a problem of one logit counts one of two.
-        total = total + decay * running.to(total)[..., : counts.shape[-1]]
-    # The average's value and the batch's own gradient.
-    return total[:2] / total[2] + (counts - counts.detach()), total
+def log_surrogate(
+    inputs: LossInputs,
+    formula: Formula,
+    counts: Tensor,
+    factors: Tensor,
+    share: Number,
+    smooth: Number,
+    pooled: bool,
+) -> Tensor:
+    """Cross-entropy with the weights of the ratio of `counts`, those of each class or `pooled`.
+
+    `share` is that of one example in the mean, and `factors` are those of the classes.
+    """
+    hits, errors = counts.unbind()
+    denominator = at_least_tiny(hits + errors + smooth)
+    # The ratio's weights, times its denominator (a mean over classes), with a hit counted as 2.
+    scale = 2 * share
+    if not pooled:
+        factors = factors / at_least_tiny(factors.sum())
+        scale = scale * (factors * denominator).sum() / denominator
+        # With several labels, each class has its own mean over examples.
+        scale = scale * inputs.n_classes if inputs.kind == "multilabel" else scale
+    of_hits = (hits + smooth) / denominator
+    positive = scale * (errors / denominator + formula.fn / formula.tp * of_hits)
+    negative = scale * (formula.fp / formula.tp) * of_hits
+
+    log_p = inputs.true_class_log_p()
+    losses = _decayed(-log_p, lambda: finite(torch.log(-torch.expm1(log_p))), formula)
+    if inputs.index is None:
+        losses = inputs.target * losses
+    weights = inputs.weight * (factors * positive)
+    if not (pooled and inputs.kind == "multiclass"):
+        others = _decayed(-inputs.log_not_p(), inputs.log_p, formula)
+        others = inputs.weighted((factors * negative) * (1 - inputs.target) * others)
+        return (inputs.of_true_class(weights) * losses).sum() + others.sum()
+    # The negatives of all counted classes at once are the examples of the background.
+    of_background = inputs.weight
+    if inputs.index is None:  # each weighs as much as the classes that it is taken for
+        p = inputs.p().detach() * (factors > 0)
+        of_background = (inputs.weight * factors * p).sum(-1, keepdim=True)
+        of_background = of_background / at_least_tiny(p.sum(-1, keepdim=True))
+    weights = torch.where(factors == 0, negative * of_background, weights)
+    return (inputs.of_true_class(weights) * losses).sum()
+
+
+def _decayed(losses: Tensor, log_wrong: Callable[[], Tensor], formula: Formula) -> Tensor:
+    """Log losses times DSC's power of the probability of the wrong side, from its logarithm."""
+    if formula.exponent is None:
+        return losses
+    return losses * (formula.exponent * log_wrong().detach()).exp_()

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skdice.losses._class_factors import scalar
-from skdice.losses._constraints import BACKGROUND, Number, number
+from skdice.losses._parameters import BACKGROUND, Number, number
 from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses
-from skdice.losses.inputs import LossInputs, resolve_background
+from skdice.losses.inputs import LossInputs, resolve_background, scalar
 from skdice.losses.search_ranges import Range
 
 
@@ -49,7 +48,7 @@ def _of_softmax(
     even = label_smoothing / inputs.n_classes
     if inputs.index is not None:
         positive = -log_losses(inputs, gamma=gamma_pos)
-        others = negative.sum(-1, keepdim=True) - inputs.gather_true_class(negative)
+        others = negative.sum(-1, keepdim=True) - inputs.of_true_class(negative)
         return -((1 - label_smoothing + even) * positive + even * others)
     y = inputs.target
     positive = torch.exp(gamma_pos * inputs.log_not_p()) * log_p

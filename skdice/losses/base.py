@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
+from sys import float_info
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,11 +14,8 @@ from torch import Tensor, nn
 
 from skdice._checks import KINDS, as_numbers, checked, shown
 from skdice._compat import Interval, StrOptions
-from skdice.losses._class_factors import weights_of_classes
-from skdice.losses._constraints import MOST, check_single
-from skdice.losses._parametrized import ParametrizedModule
-from skdice.losses._shapes import read_inputs
-from skdice.losses.inputs import LossInputs
+from skdice.losses._parameters import MOST, ParametrizedModule
+from skdice.losses.inputs import LossInputs, read_inputs
 from skdice.losses.search_ranges import OneMinus, Range
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -151,6 +149,8 @@ class Loss(ParametrizedModule):
         multilabel: bool = False,
         n_samples: float | None = None,
         classes: Any = None,
+        n_epochs: int = 1,
+        n_updates: int | None = None,
     ) -> Self:
         """Tell the loss about the training data, once, before training.
 
@@ -166,6 +166,9 @@ class Loss(ParametrizedModule):
             Number of training examples. None is the sum of `class_counts`.
         classes : array of shape (n_classes,) or None, default=None
             The labels, for a `class_weight` by label. None numbers them from 0.
+        n_epochs, n_updates : int, default=1 and None
+            Passes over the training data and updates in all of them, for ``ema_decay="auto"``,
+            which is 0 where `n_updates` is None.
 
         Returns
         -------
@@ -189,9 +192,11 @@ class Loss(ParametrizedModule):
         if not 0 <= n < np.inf:
             raise ValueError(f"n_samples={n_samples!r} must be finite and at least 0")
         for part in self.parts.values():
-            part.prepare(class_counts, background, multilabel, n_samples, classes)
+            of_data = class_counts, background, multilabel, n_samples, classes
+            part.prepare(*of_data, n_epochs, n_updates)
         self.background_ = background
         self.multilabel_ = multilabel
+        self.n_epochs_, self.n_updates_ = n_epochs, n_updates
         self.register_buffer("class_counts_", torch.tensor(counts))
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
         # As buffers, factors of classes move to the device once and not in every step.
@@ -203,7 +208,7 @@ class Loss(ParametrizedModule):
         }
         for name, value in self._factors_on_device.items():
             if isinstance(value, (str, Mapping)):
-                value = weights_of_classes(value, counts, n, multilabel, classes)
+                value = _weights_of_classes(value, counts, n, multilabel, classes)
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
@@ -266,9 +271,6 @@ class Loss(ParametrizedModule):
     def _of(self, inputs: LossInputs) -> Tensor:
         """The kernel's value for these inputs, by the parameters and what `prepare` was told."""
         values = {name: self._prepared(name) for name in self._names if name not in SHARED}
-        for name in self._numbers:
-            if name not in PER_CLASS:
-                check_single(name, values[name])
         if isinstance(values.get("background"), str):
             values["background"] = getattr(self, "background_", None)
         values.update({name: part._of for name, part in self.parts.items()})
@@ -285,6 +287,28 @@ class Loss(ParametrizedModule):
     def is_multilabel(self) -> bool:
         """True if the targets are 0/1 rows, by its own parameter or by what `prepare` was told."""
         return self.multilabel or getattr(self, "multilabel_", False)
+
+
+def _weights_of_classes(
+    value: str | Mapping[Any, float], counts: np.ndarray, n: float, multilabel: bool, classes: Any
+) -> np.ndarray:
+    """A factor for each class from "balanced", or from factors by label; other labels have 1.
+
+    Balanced factors are those of scikit-learn, n / (n_classes n_t): they make the classes weigh
+    the same. Of several labels a row the factors are those of the positives, (n - n_t) / n_t.
+    """
+    if isinstance(value, Mapping):
+        labels = np.asarray(range(len(counts)) if classes is None else classes).tolist()
+        if unknown := [label for label in value if label not in labels]:
+            raise ValueError(
+                f"class_weight names {shown(unknown)}, and the labels of the training data are "
+                f"{shown(labels)}: name those, or leave a label out for a factor of 1"
+            )
+        return np.array([value.get(label, 1.0) for label in labels])
+    seen = np.where(counts > 0, counts, np.inf)
+    times = np.minimum(seen, max(min(1.0, seen.min()), float_info.min))
+    times = np.where(counts > 0, counts, times.min())  # or a factor would be infinite
+    return (n - counts) / times if multilabel else n / ((counts > 0).sum() * times)
 
 
 def _register(cls: type[Loss]) -> None:

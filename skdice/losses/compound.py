@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._class_factors import scalar
-from skdice.losses._constraints import Number, check_single, number
+from skdice.losses._parameters import Number, number
 from skdice.losses.base import Loss, resolve_loss
-from skdice.losses.inputs import LossInputs
+from skdice.losses.inputs import LossInputs, scalar
 from skdice.losses.search_ranges import Range
 
 Part = Callable[[LossInputs], Tensor]  # as `kernel` gets it
@@ -119,5 +118,4 @@ class CompoundLoss(Loss):
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""
         weight = self.weight if weight is None else weight
-        check_single("weight", weight)
         return torch.lerp(first, second, scalar(weight, first))

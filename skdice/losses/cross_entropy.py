@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._constraints import (
+from skdice.losses._parameters import (
     CLASS_WEIGHT,
     ClassWeight,
     Number,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from skdice._warn import warn
 from skdice.exceptions import LiteralLossWarning
-from skdice.losses._constraints import Number, number
+from skdice.losses._parameters import Number, number
 from skdice.losses._soft_counts import Formula
 from skdice.losses.dice import DiceLoss, dice_formula
 from skdice.losses.search_ranges import Range

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skdice.losses._class_factors import scalar
-from skdice.losses._constraints import BACKGROUND, PER_CLASS, Number, PerClass, number
+from skdice.losses._parameters import BACKGROUND, PER_CLASS, Number, PerClass, number
 from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses, prior_of
-from skdice.losses.inputs import LossInputs, class_sides, resolve_background
+from skdice.losses.inputs import LossInputs, class_sides, resolve_background, scalar
 from skdice.losses.search_ranges import Range
 
 

@@ -1,16 +1,17 @@
-"""Inputs of a loss in one form: probabilities, sums over the examples of classes, reduction."""
+"""What a kernel gets: logits, targets and weights of any shape, checked and in one form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._class_factors import class_vector
-from skdice.losses._constraints import Number, PerClass
-from skdice.losses._ranks import over_ranks
+from skdice._checks import shown
+from skdice.losses._parameters import Number, PerClass
 
 
 @dataclass(slots=True)
@@ -54,10 +55,9 @@ class LossInputs:
         """The same problem with other logits."""
         return replace(self, logits=logits)
 
-    def as_table(self, weight: Tensor | None = None) -> LossInputs:
+    def as_table(self, weight: Tensor | None) -> LossInputs:
         """The same problem with a table of targets in place of class indices, and other weights."""
-        kept = self.given_weight if weight is None else weight
-        return replace(self, encoded=self.target, index=None, given_weight=kept)
+        return replace(self, encoded=self.target, index=None, given_weight=weight)
 
     def as_two_logits(self) -> LossInputs:
         """A binary problem as a softmax over its two classes."""
@@ -78,26 +78,19 @@ class LossInputs:
         return finite(self._log_probabilities())
 
     def true_class_log_p(self) -> Tensor:
-        """Log-probability of the true class: what `gather_true_class` takes of `log_p`."""
-        return finite(self.gather_true_class(self._log_probabilities()))
+        """Log-probability of the true class: what `of_true_class` takes of `log_p`."""
+        return finite(self.of_true_class(self._log_probabilities()))
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
         if self.kind != "multiclass":
             return finite(log_sigmoid(-self.logits))
-        if self.n_classes == 2:
-            return self.log_p().flip(-1)
-        z = self.logits
-        top = z.detach().max(dim=-1, keepdim=True).indices  # faster than argmax
-        # Only this class can round to 1. Its odds come from the other logits. With the second
-        # highest taken off, the sum of their exponentials is neither 0 nor infinite.
-        others = z.scatter(-1, top, -torch.inf)
-        second = finite(others.detach().amax(dim=-1, keepdim=True))
-        others = others.sub_(second).exp_()
-        total = at_least_tiny(others.sum(-1, keepdim=True))
-        odds_of_top = finite(z.gather(-1, top) - second - torch.log(total))
-        p = others * (torch.sigmoid(-odds_of_top) / total)
-        return torch.log1p(-p).scatter(-1, top, log_sigmoid(-odds_of_top))
+        log_p = self.log_p()
+        top = log_p.detach().max(dim=-1, keepdim=True).indices  # faster than argmax
+        # Only this class can round to 1. Its 1 - p is the sum of the others.
+        others = log_p.scatter(-1, top, -torch.inf)
+        of_top = torch.logsumexp(others, dim=-1, keepdim=True)
+        return torch.log1p(-torch.exp(others)).scatter(-1, top, of_top)
 
     def _log_probabilities(self) -> Tensor:
         if self.kind != "multiclass":
@@ -106,44 +99,23 @@ class LossInputs:
             self._log_softmax = torch.log_softmax(self.logits, dim=-1)
         return self._log_softmax
 
-    # ---- sums over the examples of a class (its positives), and over all others (its negatives)
+    # ---- sums over the examples
 
-    def gather_true_class(self, table: Tensor) -> Tensor:
+    def of_true_class(self, table: Tensor) -> Tensor:
         """The column of the true class, (N, 1), of a table (N, C); the table if none is known."""
         return table if self.index is None else table.gather(-1, self.index.unsqueeze(-1))
 
-    def sum_positives(self, values: Tensor) -> Tensor:
-        """Weighted sums over the positives of each class, (C,), of `gather_true_class` values."""
-        if self.index is None:
-            return (self.weight * self.target * values).sum(0)
-        values = self.weighted(values)
-        if on_cpu(values):
-            return values.new_zeros(self.n_classes).index_add(0, self.index, values.squeeze(-1))
-        # A GPU adds by index in a changing order, so that a seed would not give the same weights.
-        table = torch.zeros_like(self.logits).scatter(-1, self.index.unsqueeze(-1), values)
-        return table.sum(0)
-
-    def sum_negatives(self, table: Tensor) -> Tensor:
-        """Weighted sums over the negatives of each class, (C,), of a table (N, C)."""
-        if self.index is None:
-            return (self.weight * (1 - self.target) * table).sum(0)
-        return self.sum_rows(table.scatter(-1, self.index.unsqueeze(-1), 0.0))
-
-    def sum_rows(self, table: Tensor) -> Tensor:
-        """Weighted sums over all examples, (C,), of a table (N, C)."""
-        return self.weighted(table).sum(0)
-
     def weighted(self, values: Tensor) -> Tensor:
-        """Values of shape (N, 1) or (N, C) times the weights of the examples."""
+        """Values of shape (..., N, 1) or (..., N, C) times the weights of the examples."""
         return values if self.given_weight is None else self.given_weight * values
 
-    def total(self, values: Tensor) -> Tensor:
-        """Sums of this batch added over all processes, with gradients."""
-        return over_ranks(values, self.ranks)
+    def sum_rows(self, table: Tensor) -> Tensor:
+        """Weighted sums over the examples of all processes, (..., C), of a table (..., N, C)."""
+        return over_ranks(self.weighted(table).sum(-2), self.ranks)
 
     def n_examples(self) -> Tensor:
         """The weight of all examples; a row of a multi-label problem has one for each label."""
-        return self.total(self.weight.sum())
+        return over_ranks(self.weight.sum(), self.ranks)
 
     def share_of_example(self) -> Number:
         """The factor of an example of weight 1 in a mean over all examples."""
@@ -160,6 +132,135 @@ class LossInputs:
             return elements.reshape(self.shape)
         total = elements.sum()
         return total * self.share_of_example() if self.reduction == "mean" else total
+
+
+# ---- reading
+
+
+def read_inputs(
+    loss: Any,
+    logits: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> LossInputs:
+    """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
+    for name, tensor in (("logits", logits), ("target", target)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}: give a torch.Tensor")
+        _check_dense(name, tensor)
+    if target.device != logits.device:
+        problem = f"target is on {target.device} and logits are on {logits.device}"
+        raise ValueError(f"{problem}: give target.to(logits.device)")
+    if not logits.is_floating_point():
+        raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
+    is_float, n_classes = target.is_floating_point(), logits.shape[-1] if logits.ndim > 1 else 1
+    shape, indices, distributions = target.shape, False, False
+    if loss.is_multilabel:
+        kind, fits = "multilabel", logits.ndim > 1 and shape == logits.shape
+    elif n_classes == 1:
+        kind, fits = "binary", shape[:1] == logits.shape[:1] and shape.numel() == logits.numel()
+    else:
+        kind, fits = "multiclass", shape == (logits.shape if is_float else logits.shape[:-1])
+        shape, indices, distributions = logits.shape[:-1], not is_float, is_float
+    if not fits or logits.ndim == 0 or n_classes == 0 or target.is_complex():
+        raise ValueError(
+            f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
+            f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and integers "
+            "(N,) or floats as distributions (N, C); (N, L, C) and integers (N, L); or with "
+            "multilabel=True (N, C) and 0/1 (N, C)"
+        )
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, n_classes)
+    values = (target if is_float else target.long()).reshape(-1, 1 if indices else n_classes)
+    valid = values != loss.ignore_index
+    if distributions:
+        valid = torch.ones_like(z[:, :1], dtype=torch.bool)
+    if mask is not None:
+        valid = valid & (_spread("mask", mask, shape, z.device) != 0).reshape(valid.shape)
+    counts, weight = valid, None
+    if sample_weight is not None:
+        weight = _spread("sample_weight", sample_weight, shape, z.device).to(z.dtype)
+        weight = weight.reshape(valid.shape)
+        counts = valid & (weight > 0)
+    all_count = False
+    if on_cpu(z) and not torch.compiler.is_compiling():  # a GPU would wait, a graph break
+        with suppress(RuntimeError):  # under torch.func.vmap a tensor has no single truth value
+            top = n_classes - 1 if indices else 1
+            _check_values(values, valid, weight, top, distributions, loss.ignore_index)
+            all_count = bool(counts.all())
+    if not all_count:
+        # Positions that do not count get a legal target and logits without NaN or infinity.
+        z, values = z.masked_fill(~counts, 0.0), values.masked_fill(~counts, 0)
+        weight = counts.to(z.dtype) if weight is None else weight.masked_fill(~valid, 0.0)
+    encoded, index = (None, values[:, 0]) if indices else (values.to(z.dtype), None)
+    ranks = n_ranks(loss.all_ranks)
+    return LossInputs(kind, z, encoded, index, weight, tuple(shape), loss.reduction, ranks)
+
+
+def _check_dense(name: str, tensor: Tensor) -> None:
+    """Refuse tensors that are not plain numbers in one block of memory."""
+    if tensor.is_nested:
+        raise TypeError(f"{name} is a nested tensor: give a padded one, and a mask")
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{name} is a tensor of layout {tensor.layout}: give {name}.to_dense()")
+    if tensor.is_quantized or (tensor.is_floating_point() and tensor.dtype.itemsize < 2):
+        way_out = "dequantize()" if tensor.is_quantized else "float()"
+        raise TypeError(f"{name} has dtype {tensor.dtype}: give {name}.{way_out}")
+
+
+def _spread(name: str, values: Tensor, shape: torch.Size, device: torch.device) -> Tensor:
+    """A mask or weights in the shape of the target; one for each example holds for all of it."""
+    try:
+        values = torch.as_tensor(values, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
+    _check_dense(name, values)
+    if values.is_complex():
+        raise TypeError(f"{name} holds complex numbers: give real ones")
+    # (N, 1) is taken as (N,); a transposed array is refused.
+    if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
+        return values.reshape(shape)
+    if values.shape == shape[: values.ndim]:
+        return values.reshape(*values.shape, *[1] * (len(shape) - values.ndim)).expand(shape)
+    raise ValueError(
+        f"{name} has shape {tuple(values.shape)}, but the target's is {tuple(shape)}: give one "
+        "value for each element, or one for each example"
+    )
+
+
+def _check_values(
+    values: Tensor,
+    valid: Tensor,
+    weight: Tensor | None,
+    top: int,
+    distributions: bool,
+    ignore_index: int,
+) -> None:
+    """Refuse targets and weights that are out of range."""
+    wrong = valid & ~((values >= 0) & (values <= top))
+    if wrong.any():
+        raise ValueError(
+            f"target holds {values[wrong][0].item()!r}: it must be from 0 to {top}, or "
+            f"ignore_index={ignore_index}"
+        )
+    if distributions:
+        total = values.sum(-1, keepdim=True)
+        wrong = valid & ((total - 1).abs() > 0.02)  # bfloat16 keeps two to three digits
+        if wrong.any():
+            raise ValueError(
+                f"target has a row that sums to {total[wrong][0].item():.4g}: distributions over "
+                "classes sum to 1; for 0/1 rows of independent labels give multilabel=True"
+            )
+    if weight is not None and (valid & ~((weight >= 0) & torch.isfinite(weight))).any():
+        raise ValueError("sample_weight holds a negative, infinite or NaN value")
+
+
+def on_cpu(values: Tensor) -> bool:
+    """Return True on a CPU."""
+    return values.device.type == "cpu"
+
+
+# ---- numbers
 
 
 def log_sigmoid(z: Tensor) -> Tensor:
@@ -180,24 +281,70 @@ def finite(log_p: Tensor) -> Tensor:
     return log_p.clamp(min=torch.finfo(log_p.dtype).min / 2.0**26)
 
 
-def on_cpu(values: Tensor) -> bool:
-    """Return True on a CPU, where sums by index keep their order."""
-    return values.device.type == "cpu"
+class _Sum(torch.autograd.Function):
+    """A sum over processes; its gradient is the sum of the gradients of all processes."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        total = values.detach().clone()
+        torch.distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
+        total = upstream.clone()
+        torch.distributed.all_reduce(total)
+        return total
 
 
-def can_be_read(values: Tensor) -> bool:
-    """Return True if reading costs no time: a GPU step would wait, a compiled graph break."""
-    return on_cpu(values) and not torch.compiler.is_compiling()
+def over_ranks(values: Tensor, ranks: int) -> Tensor:
+    """Values added over processes, with gradients."""
+    if ranks == 1:
+        return values
+    total: Tensor = _Sum.apply(values)
+    return total
 
 
-def is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:
-    """Apply `torch.any` or `torch.all` to `values`; False where it costs time to know."""
-    if not can_be_read(values):
-        return False
-    try:
-        return bool(test(values))
-    except RuntimeError:  # under torch.func.vmap a tensor has no single truth value
-        return False
+def n_ranks(all_ranks: bool) -> int:
+    """Processes of torch.distributed that train together; 1 where nothing is trained."""
+    if not (all_ranks and torch.is_grad_enabled() and torch.distributed.is_available()):
+        return 1
+    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+
+
+# ---- parameters as tensors
+
+
+def scalar(value: Number, like: Tensor) -> Tensor:
+    """A number as a tensor of shape (), made on the device of `like` rather than copied to it."""
+    if isinstance(value, Tensor):
+        return value.to(like)
+    return torch.full((), value, dtype=like.dtype, device=like.device)
+
+
+def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Tensor:
+    """A factor for each class as a tensor of shape (n_classes,)."""
+    if isinstance(value, (str, Mapping)):
+        raise ValueError(
+            f"{name}={shown(value)} needs to know the classes: call prepare(class_counts=...) "
+            "first, or give one number for each class"
+        )
+    if isinstance(value, Tensor) and (value.is_quantized or (value.is_meta and not like.is_meta)):
+        raise TypeError(f"{name} is a tensor without numbers to read: give plain ones")
+    vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+    if n_classes == 1 and vector.shape == (2,):
+        return vector[1:]  # one logit: factors of the negative and the positive class
+    if vector.shape != (n_classes,):
+        raise ValueError(f"{name} has {tuple(vector.shape)} values for {n_classes} classes")
+    return vector
+
+
+def class_sides(name: str, value: PerClass, inputs: LossInputs) -> tuple[Number, Number]:
+    """Factors of the positive and, for one logit, of the negative side of each class."""
+    if value is None:
+        return 1.0, 1.0
+    factors = class_vector(name, value, max(inputs.n_classes, 2), inputs.logits)
+    return (factors, 1.0) if inputs.n_classes > 1 else (factors[..., 1], factors[..., 0])
 
 
 def resolve_background(
@@ -216,11 +363,3 @@ def resolve_background(
         return inputs, int(background)
     # One logit stands for class 1 against class 0, which is therefore its background.
     return (inputs, None) if background == 0 else (inputs.as_two_logits(), 1)
-
-
-def class_sides(name: str, value: PerClass, inputs: LossInputs) -> tuple[Number, Number]:
-    """Factors of the positive and, for one logit, of the negative side of each class."""
-    factors = class_vector(name, value, max(inputs.n_classes, 2), inputs.logits)
-    if factors is None:
-        return 1.0, 1.0
-    return (factors, 1.0) if inputs.n_classes > 1 else (factors[..., 1], factors[..., 0])

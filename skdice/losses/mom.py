@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._constraints import BACKGROUND, Number, number
+from skdice.losses._parameters import BACKGROUND, Number, number
 from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses
 from skdice.losses.inputs import LossInputs, at_least_tiny, resolve_background
@@ -22,7 +22,7 @@ def mom(
     inputs, background = resolve_background(inputs, background)
     weight = inputs.weight
     of_majority = _of_majority(inputs, background, class_counts) * (weight > 0)
-    n_majority = at_least_tiny(inputs.total((weight * of_majority).sum()))
+    n_majority = at_least_tiny(inputs.sum_rows(of_majority).sum())
     # Both are means: the second over the majority alone.
     factors = lam + (1 - lam) * of_majority * inputs.n_examples() / n_majority
     return inputs.reduce(log_losses(inputs) * factors)

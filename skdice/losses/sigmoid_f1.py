@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from skdice._compat import StrOptions
-from skdice.losses._constraints import (
+from skdice.losses._overlap import overlap_loss, resolve_average
+from skdice.losses._parameters import (
     BACKGROUND,
     CLASS_WEIGHT,
     MOST,
@@ -16,7 +17,6 @@ from skdice.losses._constraints import (
     PerClass,
     number,
 )
-from skdice.losses._overlap import overlap_loss, resolve_average
 from skdice.losses.base import Loss
 from skdice.losses.dice import dice_formula
 from skdice.losses.inputs import LossInputs, resolve_background
@@ -47,7 +47,7 @@ def sigmoid_f1(
         average=average,
         background=background,
         class_weight=class_weight,
-    )[0]
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from skdice._checks import as_numbers, checked
-from skdice.losses._ranks import n_ranks, over_ranks
 from skdice.losses.base import Loss, resolve_loss
 from skdice.losses.compound import CompoundLoss
+from skdice.losses.inputs import n_ranks, over_ranks
 
 
 class SpanEndsLoss(nn.Module):

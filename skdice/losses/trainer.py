@@ -13,9 +13,9 @@ from skdice._checks import KINDS, check_value, checked, naming, shown
 from skdice._compat import Interval, InvalidParameterError
 from skdice._warn import warn
 from skdice.exceptions import BackgroundWarning
-from skdice.losses._constraints import BACKGROUND, Number, check_single, number
-from skdice.losses._ranks import n_ranks, over_ranks
+from skdice.losses._parameters import BACKGROUND, Number, number
 from skdice.losses.base import Loss, resolve_loss
+from skdice.losses.inputs import n_ranks, over_ranks
 
 
 class for_trainer:  # noqa: N801 - it is used as a function
@@ -106,8 +106,6 @@ class for_trainer:  # noqa: N801 - it is used as a function
             )
         rules = [KINDS["None"], *number(0, closed="right")]
         check_value("num_items_in_batch", num_items_in_batch, rules, InvalidParameterError)
-        if num_items_in_batch is not None:
-            check_single("num_items_in_batch", num_items_in_batch)
         with naming({"logits": "outputs", "target": "labels"}):
             return self._loss_of(_logits(outputs), labels, num_items_in_batch)
 

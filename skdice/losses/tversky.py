@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skdice._checks import KINDS
-from skdice.losses._constraints import Number, is_above_zero, number
 from skdice.losses._overlap import OverlapLoss
+from skdice.losses._parameters import Number, is_above_zero, number
 from skdice.losses._soft_counts import Formula
 from skdice.losses.search_ranges import OneMinus, Range
 

@@ -11,7 +11,7 @@ from skdice.datasets import (
     read_dataset,
     read_table,
 )
-from skdice.datasets.auto import task_of
+from skdice.datasets.dataset import task_of
 from skdice.datasets.source import Source
 
 
@@ -102,10 +102,10 @@ def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
 
 
 def test_a_table_asks_no_tool(tmp_path, monkeypatch):
-    from skdice.datasets import find, labels
+    from skdice.datasets import detection, texts
 
-    monkeypatch.setattr(find, "formats", pytest.fail)
-    monkeypatch.setattr(labels, "formats", pytest.fail)
+    monkeypatch.setattr(detection, "formats", pytest.fail)
+    monkeypatch.setattr(texts, "formats", pytest.fail)
     path = put(tmp_path, "id,text,label\n1,see you,ham\n2,win now,spam\n", "a.csv")
     assert read_dataset(path).y == ["ham", "spam"]
     words = "Sentence #,Word,Tag\n1,Ann,B-PER\n,sings,O\n2,Rome,B-LOC\n"

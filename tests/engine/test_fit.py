@@ -24,6 +24,7 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
+from skdice.engine.fit import Progress
 from skdice.losses import DiceLoss
 from skdice.resampling import BalancedBatchSampler
 from tests.fits import Tells, word_tables_from
@@ -582,3 +583,12 @@ def test_rows_that_are_held_out_are_not_counted(weighted):
     np.testing.assert_allclose(
         model.net_.criterion_.class_counts_, np.bincount(targets, shares), rtol=1e-5
     )
+
+
+def test_the_best_epoch_is_the_first_of_equals():
+    progress = Progress()
+    scores = [0.5, 0.7, 0.7, 0.6, 0.8]
+    assert [progress.note(score) for score in scores] == [True, True, False, False, True]
+    assert (progress.best_score, progress.stale) == (0.8, 0)
+    assert not progress.note(0.8)
+    assert progress.stale == 1

@@ -71,6 +71,20 @@ def test_words_that_no_text_has_end_where_they_would(
     fits[1].partial_fit(X, y)
 
 
+def test_vectors_and_gradients_are_those_of_the_whole_table():
+    """The padding, also where a text holds it, gets no gradient; untrained rows share one."""
+    layer, used = nn.Embedding(9, 4, padding_idx=0), np.array([0, 3, 5])
+    some = UsedEmbeddings(layer, used)
+    ids, factors = torch.tensor([[0, 3, 5], [3, 0, 7]]), torch.randn(2, 3, 4)
+    found, expected = some(ids), layer(ids)
+    assert torch.equal(found, expected)
+    for vectors in (found, expected):
+        (vectors * factors).sum().backward()
+    assert not some.weight.grad[0].any()
+    torch.testing.assert_close(some.weight.grad[:3], layer.weight.grad[used])
+    torch.testing.assert_close(some.weight.grad[3], layer.weight[7].detach() * factors[1, 2])
+
+
 @pytest.fixture
 def settings(tiny_backbone):
     return dict(

@@ -15,11 +15,14 @@ from sklearn.base import clone
 
 from skdice.losses import (
     LOSSES,
+    AsymmetricLoss,
     CompoundLoss,
     CrossEntropyLoss,
     DiceLoss,
     DSCLoss,
     FocalLoss,
+    MoMLoss,
+    SigmoidF1Loss,
     TverskyLoss,
     WeightedCrossEntropyLoss,
     dice_loss,
@@ -52,6 +55,10 @@ ALL = [
     formula(DiceLoss, average="samples", squared=False),
     formula(DiceLoss, background=0, ohem_ratio=1.0),
     formula(DSCLoss, average="samples", exponent=1.0),
+    MoMLoss(lam=0.2),
+    SigmoidF1Loss(beta=3.0, eta=-0.5),
+    SigmoidF1Loss(beta=0.5, eta=1.0, average="macro"),
+    AsymmetricLoss(gamma_pos=0.5, gamma_neg=1.5, label_smoothing=0.3),
 ]
 BY_NAME = [resolve_loss(name) for name in ("dice", "tversky", "dsc", "ce_dice")]
 

@@ -388,7 +388,8 @@ def test_equality_is_of_class_and_parameters(name):
 def test_equality_of_arrays():
     assert DiceLoss(smooth=torch.tensor(1.0)) == DiceLoss(smooth=torch.tensor(1.0))
     assert DiceLoss(smooth=torch.tensor(1.0)) != DiceLoss(smooth=1.0)
-    assert DiceLoss(smooth=torch.tensor([1.0, 2.0])) != DiceLoss(smooth=torch.tensor([1.0]))
+    two, one = torch.tensor([1.0, 2.0]), torch.tensor([1.0])
+    assert DiceLoss(class_weight=two) != DiceLoss(class_weight=one)
     assert DiceLoss(class_weight=[1, 2]) == DiceLoss(class_weight=[1, 2]) != DiceLoss()
 
 

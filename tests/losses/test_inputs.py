@@ -21,6 +21,7 @@ from skdice.losses import (
     WeightedCrossEntropyLoss,
     cross_entropy,
 )
+from skdice.losses._parameters import EACH, TENSOR
 
 NAN = float("nan")
 
@@ -367,6 +368,9 @@ def test_every_parameter_has_a_constraint_of_scikit_learn(cls):
 
 def test_a_parameter_of_torch_is_no_number():
     for cls in LOSSES.values():
-        for key in cls()._numbers:
+        for key in (key for key, rules in cls._parameter_constraints.items() if TENSOR in rules):
             with pytest.raises((TypeError, ValueError), match=rf"(?s){key}=.*detach"):
                 cls(**{key: torch.nn.Parameter(torch.tensor(0.5))})
+            if EACH not in str(cls._parameter_constraints[key]):
+                with pytest.raises((TypeError, ValueError), match=rf"(?s){key}=.*of one number"):
+                    cls(**{key: torch.full((2,), 0.5)})

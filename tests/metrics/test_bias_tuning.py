@@ -29,6 +29,7 @@ from skdice.metrics import (
 )
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions import held_out_rows
+from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, SpanRows
 from skdice.metrics.decisions.objectives import BalancedAccuracy
 from skdice.metrics.decisions.scoring import resolve_scoring
@@ -683,7 +684,7 @@ def test_what_scoring_stands_for():
         with pytest.raises(ValueError, match=match):
             resolve_scoring(scoring, kind, three if kind == "classes" else names, 1)
     scorer = make_scorer(f1_score, response_method="predict_proba")
-    with pytest.raises(TypeError, match=r"takes 3: a scorer takes an estimator, so give its met"):
+    with pytest.raises(TypeError, match=r"labels: a scorer takes an estimator, so give its met"):
         resolve_scoring(scorer, "two", names, 1)
     for kind, function in (
         ("two", lambda t: 0),
@@ -786,3 +787,48 @@ def test_a_temperature_is_the_likeliest():
     # All right and no row leave it finite.
     assert calibrate(np.array([[0.0, -9.0]]), np.array([0]), biases=True)[0] > 0.02
     assert calibrate(np.zeros((0, 2)), np.zeros(0, int), biases=False)[0] == 1.0
+
+
+def test_one_draw_without_end_does_not_decide():
+    """The bias is a mean of draws, of which none is farther than 10 log-odds from the middle."""
+
+    class Draws:
+        n_rows = 5
+        found = iter([1.0] * 17 + [math.inf, -math.inf, 4.0])
+
+        def take(self, chosen):
+            return self
+
+        def best_bias(self, objective, per_class):
+            return np.array([next(self.found)])
+
+    tuned = tune(Draws(), Fbeta())
+    assert tuned.bias == pytest.approx([(17 * 1.0 + 11.0 - 9.0 + 4.0) / 20])
+    assert tuned.biases.shape == (20, 1)
+
+
+@pytest.mark.parametrize("n_kinds", [1, 3])
+def test_the_total_of_a_value_is_a_sum_over_all_decisions(n_kinds):
+    draw = np.random.default_rng(0)
+    truth, predicted = draw.integers(2, size=(2, 9, n_kinds))
+    table = np.array([[0.25, -3.0], [-10.0, 2.0]])  # by truth and prediction
+    both = (truth & predicted).sum(axis=0)
+    counts = Counts(both, predicted.sum(axis=0), truth.sum(axis=0), predicted.any(axis=1).sum(), 9)
+    expected = sum(table[t, p] for t, p in zip(truth.flat, predicted.flat, strict=True))
+    assert counts.total(table) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_the_errors_of_all_places_of_a_test_add_up_to_what_is_allowed(confidence, monkeypatch):
+    asked, sure = [], RecallAtPrecision.sure
+    monkeypatch.setattr(
+        RecallAtPrecision, "sure", lambda *given: asked.append(given[-1]) or sure(*given)
+    )
+    n = np.arange(1, 4001)[:, None]
+    bound = RecallAtPrecision(0.5, confidence=confidence)
+    bound.promised(Counts(n, n, np.array([4000]), n[:, 0], 4000))
+    ((*levels,),) = asked
+    assert len(levels) >= 4
+    error = 1 - confidence
+    assert levels[:4] == pytest.approx([error, error, error / 4, error / 8])
+    assert sum(levels) <= 2.5 * error

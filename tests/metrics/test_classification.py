@@ -19,11 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
+from skdice.inspection import imbalance
 from skdice.metrics import (
     ClassScorer,
     class_f1_scorer,
     class_precision_scorer,
     class_recall_scorer,
+    positive_class,
 )
 from skdice.model_selection import LossSearchCV, compare_losses
 
@@ -336,3 +338,10 @@ def test_scorers_refuse_by_name():
         ClassScorer(pos_label="eggs")(model, X, y)
     with pytest.raises(TypeError, match="no fitted classifier"):
         class_f1_scorer(DummyClassifier(), X, y)
+
+
+def test_the_counts_of_a_data_set_and_its_estimators_have_one_positive_class():
+    for y in (["True"] * 9 + ["False"], [1] * 9 + [-1], ["a", "b"] * 3, ["ham"] + ["spam"] * 4):
+        names, counts = np.unique(np.array(y), return_counts=True)
+        positive = names.tolist()[positive_class(names.tolist(), counts)]
+        assert imbalance(y).background == next(n for n in names.tolist() if n != positive)

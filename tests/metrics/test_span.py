@@ -32,7 +32,7 @@ from skdice.metrics import (
     token_f1_scorer,
 )
 from skdice.metrics.decisions.span_counts import SpanCounter
-from skdice.tags.schemes import SCHEMES, strict_spans
+from skdice.tags.schemes import SCHEMES, get_spans, strict_spans
 
 PREFIXES = {
     "iob2": "BI",
@@ -369,3 +369,30 @@ def test_a_prediction_is_compared_by_its_annotated_tokens():
     ]
     with pytest.raises(TypeError, match=r"y_pred\[0\] holds None"):
         span_f1_score([["O", "O"]], [["O", None]])
+
+
+@pytest.mark.parametrize("scheme", ["iob2", "bioes", "plain"])
+def test_counts_of_some_types_are_those_of_their_spans(scheme):
+    """Alerts, too, are sentences with a span of these types."""
+    draw = np.random.default_rng(0)
+    prefixes = {"iob2": "BI", "bioes": "BIES", "plain": None}[scheme]
+    tags = (
+        list("OXYZ") if prefixes is None else ["O", *(f"{p}-{t}" for p in prefixes for t in "XYZ")]
+    )
+    for _ in range(10):
+        y_true, y_pred = ([draw.choice(tags, n).tolist() for n in (1, 2, 4, 7)] for _ in range(2))
+        counter = SpanCounter(y_true, tags, scheme)
+        flat = np.array([tags.index(tag) for row in y_pred for tag in row])
+        true, found = ([get_spans(row, scheme) for row in rows] for rows in (y_true, y_pred))
+        for kinds in ([0], [2], [0, 2]):
+            names = [counter.types[kind] for kind in kinds]
+            counts = counter.counts(flat, kinds)
+            assert counts.alerts == sum(any(s[0] in names for s in row) for row in found)
+            for i, name in enumerate(names):
+                a, b = (
+                    [{s for s in row if s[0] == name} for row in rows] for rows in (true, found)
+                )
+                assert counts.hits[i] == sum(len(x & y) for x, y in zip(a, b, strict=True))
+                assert counts.predicted[i] == sum(map(len, b))
+                assert counts.true[i] == sum(map(len, a))
+            assert counts.n_rows == len(y_true)

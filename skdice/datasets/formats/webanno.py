@@ -23,20 +23,21 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.documents import (
+from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._folder import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.files import first_line, write_text
 from skdice.datasets.offsets import units_before
-from skdice.datasets.record import Format, Record, Row, raw
+from skdice.datasets.reading import first_line
 from skdice.datasets.source import Source
 from skdice.datasets.words import words_of
 from skdice.exceptions import LayersWarning
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
+from skdice.whole_files import write_text
 
 _HEAD = "#FORMAT=WebAnno TSV 3"
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"

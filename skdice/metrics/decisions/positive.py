@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import as_numbers, position
+from skdice._fitting import layers
+from skdice._types import ArrayLike
 from skdice.inputs.rows import as_row_list
 
 __all__ = ["positive_class"]
 
 
-def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = None) -> int:
+def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None) -> int:
     """Index of the positive class of a two-class problem.
 
     `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
@@ -58,10 +60,14 @@ def positive_of(estimator: Any, labels: np.ndarray, pos_label: Any = None) -> in
     else as `positive_class` chooses by the counts of `labels`. Behind a sampler, which makes the
     classes alike, only a positive class that the user set is the classifier's own.
     """
-    inner, sampled = _innermost(estimator, "best_estimator_")
-    chosen = not sampled or getattr(inner, "pos_label", None) is not None
-    if pos_label is None and chosen and hasattr(inner, "positive_"):
-        return int(inner.positive_)
+    sampled = False
+    for part in layers(estimator) if pos_label is None else ():
+        if hasattr(part, "positive_"):
+            if sampled and getattr(part, "pos_label", None) is None:
+                break
+            return int(part.positive_)
+        steps = getattr(part, "steps", ())
+        sampled = sampled or any(hasattr(step, "fit_resample") for _, step in steps)
     return _by_counts(estimator.classes_, labels, pos_label)
 
 
@@ -70,17 +76,8 @@ def positive_before_fit(
 ) -> int:
     """Index of the positive class that `positive_of` will give once the classifier is fitted."""
     if pos_label is None:
-        pos_label = getattr(_innermost(estimator, "estimator")[0], "pos_label", None)
+        pos_label = getattr([*layers(estimator)][-1], "pos_label", None)
     return _by_counts(classes, labels, pos_label)
-
-
-def _innermost(estimator: Any, held_as: str) -> tuple[Any, bool]:
-    """The last step of pipelines, or what is held as an attribute, and if a sampler is before."""
-    inner, sampled = estimator, False
-    while (steps := getattr(inner, "steps", None)) or hasattr(inner, held_as):
-        sampled = sampled or any(hasattr(step, "fit_resample") for _, step in steps or ())
-        inner = steps[-1][1] if steps else getattr(inner, held_as)
-    return inner, sampled
 
 
 def _by_counts(classes: np.ndarray, labels: np.ndarray, pos_label: Any) -> int:

@@ -1,18 +1,69 @@
-"""A torch module with the parameters of a scikit-learn estimator."""
+"""The parameters of a loss: what each may be, and how they are read, set, compared and cloned."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from skdice._checks import check_value
-from skdice._compat import InvalidParameterError
-from skdice.losses._constraints import TENSOR
+from skdice._checks import KINDS, Kind, as_numbers, check_value
+from skdice._compat import Interval, InvalidParameterError, StrOptions
+
+# A hyperparameter may be a tensor, so that many values can run at once.
+Number = float | Tensor
+PerClass = Sequence[float] | np.ndarray | Tensor | None
+ClassWeight = PerClass | str | Mapping[Any, float]  # also "balanced", or factors by label
+MOST = 1e18  # of any number: 64 bits hold it, and float32 its square
+
+
+def _is_plain(value: Any) -> bool:
+    plain = isinstance(value, Tensor) and not isinstance(value, nn.Parameter)
+    return plain and not value.is_nested and value.ndim == 0  # as one of many is, inside vmap
+
+
+def _are_factors(value: Any) -> bool:
+    if isinstance(value, Tensor):  # to look at its values would make a GPU wait
+        return value.ndim == 1
+    if not isinstance(value, (list, tuple)) and getattr(value, "ndim", 0) != 1:
+        return False
+    if torch.compiler.is_compiling():  # to look at the values of an array would break the graph
+        return True
+    try:
+        return bool((as_numbers("values", value) >= 0).all())
+    except (TypeError, ValueError):
+        return False
+
+
+TENSOR = Kind("a tensor of one number (of a parameter, its detach())", _is_plain)
+EACH = "one finite number of at least 0 for each class"
+PER_CLASS = [KINDS["None"], Kind(EACH, _are_factors)]
+CLASS_WEIGHT = [
+    KINDS["None"],
+    Kind(
+        f"'balanced', a dict of factors of at least 0 by label, or {EACH}",
+        lambda value: (
+            (isinstance(value, str) and value == "balanced")
+            or _are_factors(list(value.values()) if isinstance(value, Mapping) else value)
+        ),
+    ),
+]
+BACKGROUND = [KINDS["None"], StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")]
+
+
+def number(low: float, high: float = MOST, closed: str = "both") -> list[Any]:
+    """A number of a range; tensors of one pass, so that many can run at once under vmap."""
+    return [Interval(Real, low, high, closed=closed), TENSOR]
+
+
+def is_above_zero(value: Number) -> bool:
+    """Return True if a setting is on, as a tensor is: no branch may look at its values."""
+    return isinstance(value, Tensor) or value > 0
 
 
 class ParametrizedModule(nn.Module):
@@ -24,14 +75,11 @@ class ParametrizedModule(nn.Module):
     # What a class knows of its constructor, once.
     _signature: ClassVar[inspect.Signature]
     _names: ClassVar[tuple[str, ...]]
-    _numbers: ClassVar[tuple[str, ...]]  # parameters that may be a tensor of one number
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if "_names" not in cls.__dict__:
             cls._signature = inspect.signature(cls.__init__)
             cls._names = tuple(sorted(list(cls._signature.parameters)[1:]))
-            rules = cls._parameter_constraints
-            cls._numbers = tuple(name for name in cls._names if TENSOR in rules.get(name, ()))
         self = super().__new__(cls)
         nn.Module.__init__(self)  # before a dataclass assigns to it
         # Before torch takes a module that is given as a number for a part of this one.
