@@ -182,10 +182,8 @@ def _read(y: Any, n_rows: int | None, name: str, missing: bool) -> Labels:
     if values.ndim == 2 and values.size:
         unknown = ((values != values) | (values == UNKNOWN)) & missing
         _check_indicator(np.where(unknown, 0, values), columns, name)
-        if len(rows := np.flatnonzero(unknown.all(axis=1))):
-            raise ValueError(
-                f"{name}[{rows[0]}] has no known label: leave out rows whose labels are all missing"
-            )
+        if len(empty := np.flatnonzero(unknown.all(axis=1))):
+            raise ValueError(f"{name}[{empty[0]}] has no known label: leave out such rows")
         values = np.where(unknown, UNKNOWN, values).astype(int)
         if columns is None:
             return Labels(values, np.arange(values.shape[1]), "table")

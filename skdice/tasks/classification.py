@@ -295,8 +295,17 @@ class Classification(Task):
         if model.long_texts != "truncate":
             how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
         notes = f"Texts of more than {longest} subwords: skdice {how}."
+        if margin := getattr(model, "tuned_for_", {}).get("reject_margin"):
+            notes += (
+                " The tuned decision leaves rows to a person: those whose two best classes, or a "
+                f"label's yes and no, are less than {margin:.3g} apart in log-odds. A head cannot "
+                "do that: this model decides them too."
+            )
         if not native:
-            return notes
+            return (
+                f"{notes} Encoder and head read elsewhere see the first {longest} subwords only, "
+                'and predict what skdice does with `long_texts="truncate"`.'
+            )
         return (
             f"{notes} A pipeline knows no windows. It needs `truncation=True, "
             f"max_length={longest}` in its call, and then reads the beginning only."
