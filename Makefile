@@ -65,7 +65,7 @@ docs: $(VENV)/.installed-docs ## Build the site to docs/_build/html
 	@echo docs/_build/html/index.html
 
 DATA ?= data
-bench: $(VENV)/.installed-test ## Compare speed and memory with torch, Trainer, skorch (make bench DATA=folder)
+bench: $(VENV)/.installed-test ## Compare speed and memory with Trainer and skorch (make bench DATA=folder)
 	$(BIN)/python examples/benchmarks/losses.py --out bench-losses.json
 	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
 	$(BIN)/python examples/benchmarks/processes.py $(DATA) --out bench-processes.json

@@ -176,11 +176,6 @@ class NetEstimator(BaseEstimator):
     def _inference_params(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in INFERENCE_PARAMS if hasattr(self, name)}
 
-    def _draft(self) -> Self:
-        """A copy on which a fit is prepared: a refused fit leaves this estimator as it was."""
-        draft: Self = draft_of(self)
-        return draft
-
     # ---- training
 
     def _fit(
@@ -202,7 +197,7 @@ class NetEstimator(BaseEstimator):
             check_callbacks(self.callbacks, self.net_params, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         before, net, weights = self.__dict__, None, None
-        draft = self._draft()
+        draft = draft_of(self)
         draft.__dict__ = plan.fitted
         try:
             draft._resolve_schedule(plan)

@@ -26,7 +26,6 @@ from skdice.engine.parts import FastDropout
 from skdice.engine.recipe import updates_of
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
-from skdice.tasks._base import Blocks
 from skdice.tasks.classification import Classification
 
 
@@ -104,9 +103,6 @@ class Numbers(Classification):
 
     def count_cuts(self, model: Any, inputs: Any, cuts: Any) -> None:
         """Count nothing: rows are whole."""
-
-    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
-        """Tune nothing."""
 
     # ---- predictions
 

@@ -25,6 +25,7 @@ from skdice._compat import (
     StrOptions,
     routing_enabled,
 )
+from skdice._fitting import draft_of
 from skdice.estimators import hub
 from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
 from skdice.estimators.scores import outputs_of
@@ -275,7 +276,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
                 f"the head of {type(inner.module_.head).__name__} has no bias to add to: pickle "
                 "the whole, or choose another pooling"
             )
-        tuned = inner._draft()
+        tuned = draft_of(inner)
         tuned.module_ = copy.deepcopy(inner.module_)
         for name in ("span_scales_", "tuned_for_"):
             if hasattr(self, name):
