@@ -43,7 +43,8 @@ def class_scores(
     else:
         y_pred = as_labels(y_pred, name="y_pred")
         true, found = (labels[:, None] == names for labels in (y_true, y_pred))
-    weight = check_weights(1 if sample_weight is None else sample_weight, len(true))
+    weight = check_weights(sample_weight, len(true))
+    weight = np.ones(len(true)) if weight is None else weight
     counts = np.stack([weight @ part for part in (true & found, found, true)])
     of_class = precision_recall_f1(counts)
     means = of_class.mean(axis=1) if positive is None else of_class[:, positive]
