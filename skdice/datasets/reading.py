@@ -43,9 +43,9 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     return whole_text(path, encoding).split("\n")
 
 
-def whole_text(path: str | Path, encoding: str = "utf-8") -> str:
+def whole_text(path: str | Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
     """A text file with line ends of one character, which must hold something."""
-    text = read_text(path, encoding)
+    text = read_text(path, encoding, data)
     if not text or text.isspace():
         raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -61,12 +61,17 @@ def iter_split(text: str) -> Iterator[str]:
         start = end + 1
 
 
-def read_text(path: str | Path, encoding: str = "utf-8") -> str:
-    """A text file as `read_lines` decodes it, with its own line ends."""
-    path = Path(path)
+def read_data(path: Path) -> bytes:
+    """The bytes of a file."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
-    data = path.read_bytes()
+    return path.read_bytes()
+
+
+def read_text(path: str | Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
+    """A text file as `read_lines` decodes it, with its own line ends; its bytes may be known."""
+    path = Path(path)
+    data = read_data(path) if data is None else data
     if data.startswith(b"\x1f\x8b"):
         try:
             data = gzip.decompress(data)
@@ -110,12 +115,8 @@ def _refuse_utf16(path: Path, data: bytes) -> None:
             raise ValueError(f"{str(path)!r} {problem}")
 
 
-def pandas_values(path: Path) -> list[tuple[str, Any]] | None:
+def pandas_values(path: Path, data: bytes) -> list[tuple[str, Any]] | None:
     """The rows of a Parquet file or a spreadsheet, if pandas is there; None of other files."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        data = file.read(8)
     name = next(
         (name for (start, suffix), name in _BY_PANDAS.items()
          if data.startswith(start) and suffix_of(path).endswith(suffix)), None)  # fmt: skip

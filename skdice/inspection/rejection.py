@@ -32,6 +32,12 @@ class RejectDisplay:
     Attributes
     ----------
     figure_, ax_ : matplotlib figure and axes, after `plot`
+
+    Examples
+    --------
+    >>> from skdice.inspection import RejectDisplay
+    >>> RejectDisplay([0.0, 0.5], [0.2, 0.1], chosen=0.5).error.tolist()
+    [0.2, 0.1]
     """
 
     def __init__(self, rejected: Any, error: Any, *, chosen: float | None = None) -> None:

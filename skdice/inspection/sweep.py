@@ -95,7 +95,7 @@ class TverskySweepDisplay:
         """
         check_has("estimator", estimator, "fit", "task", "loss")
         alphas = as_numbers("alphas", alphas).tolist()
-        if not all(0 <= alpha <= 1 for alpha in alphas):
+        if not alphas or not all(0 <= alpha <= 1 for alpha in alphas):
             raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
         if estimator.task.judged == "answers":
             raise ValueError(

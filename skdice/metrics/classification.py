@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
-from skdice._checks import check_choice, shown
+from skdice._checks import check_choice, check_lengths, shown
 from skdice._types import ArrayLike, Data
 from skdice.inputs.labels import UNKNOWN, as_labels, known_labels
+from skdice.inputs.rows import check_weights
 from skdice.metrics.decisions.positive import positive_of
 
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
@@ -31,6 +32,9 @@ def class_scores(
     """
     if len(np.shape(y_pred)) != y_true.ndim:
         raise ValueError(f"y has shape {y_true.shape}, but the predictions {np.shape(y_pred)}")
+    check_lengths(y=y_true, y_pred=y_pred)
+    if not len(y_true):
+        raise ValueError("y is empty (0 samples): at least 1 sample is required")
     names, several = np.asarray(classes), y_true.ndim == 2
     if several:
         # A label that is not known counts as a right no, in none of the counts of F1.
@@ -39,7 +43,8 @@ def class_scores(
     else:
         y_pred = as_labels(y_pred, name="y_pred")
         true, found = (labels[:, None] == names for labels in (y_true, y_pred))
-    weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    weight = check_weights(sample_weight, len(true))
+    weight = np.ones(len(true)) if weight is None else weight
     counts = np.stack([weight @ part for part in (true & found, found, true)])
     of_class = precision_recall_f1(counts)
     means = of_class.mean(axis=1) if positive is None else of_class[:, positive]

@@ -327,6 +327,8 @@ def test_tables_of_tokens_are_read_in_one_pass(tmp_path):
     rows = "".join(f"{name},w{i},NN,O\n" for i, name in enumerate(names))
     path = put(tmp_path, "a.csv", "Sentence #,Word,POS,Tag\n" + rows)
     assert calls(read_dataset, path) < 5 * n  # generators of lines and cells, no other call
+    path = put(tmp_path, "b.csv", "Sentence #,Word,POS,Tag\n" + rows.replace("w7,", "[,"))
+    assert calls(read_dataset, path) < 5 * n  # a bracket is no list to be looked for
     columns = "".join(f"w{i % 7}\tO\n" + "\n" * (i % 10 == 9) for i in range(n))
     few, many = put(tmp_path, "few.txt", columns), put(tmp_path, "many.txt", columns * 20)
     assert calls(read_dataset, many) < 8 * calls(read_dataset, few)

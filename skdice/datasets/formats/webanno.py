@@ -61,9 +61,8 @@ class WebAnno(Format):
     def claims(self, source: Source) -> bool:
         if source.path.is_dir():
             return any(map(_is_ours, source.path.rglob("*.tsv")))
-        return _is_ours(source.path) or (
-            not source.is_json and re.match(_OLD, "\n".join(source.head[:3])) is not None
-        )
+        begins = "" if source.is_json else "\n".join(source.head[:3]).lstrip()
+        return begins.startswith(_HEAD) or re.match(_OLD, begins) is not None
 
     def read(self, source: Source) -> Iterator[Record]:
         if not source.path.is_dir():
