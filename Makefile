@@ -34,6 +34,7 @@ lint: $(VENV)/.installed-dev ## ruff, mypy, and the length of the guide's pages
 	$(BIN)/ruff format --check skdice tests examples docs
 	$(BIN)/mypy
 	@wc -w $(GUIDE) | awk '$$2 != "total" && $$1 > 1200 {print $$2 ": " $$1 " words, at most 1200"; bad = 1} END {exit bad}'
+	@grep -v '^ *|' docs/experiments.md | wc -w | awk '$$1 > 5000 {print "docs/experiments.md: " $$1 " words beside its tables, at most 5000"; exit 1}'
 
 test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-lowest
@@ -64,7 +65,7 @@ docs: $(VENV)/.installed-docs ## Build the site to docs/_build/html
 	@echo docs/_build/html/index.html
 
 DATA ?= data
-bench: $(VENV)/.installed-test ## Compare speed and memory with torch, Trainer, skorch (make bench DATA=folder)
+bench: $(VENV)/.installed-test ## Compare speed and memory with Trainer and skorch (make bench DATA=folder)
 	$(BIN)/python examples/benchmarks/losses.py --out bench-losses.json
 	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
 	$(BIN)/python examples/benchmarks/processes.py $(DATA) --out bench-processes.json

@@ -59,6 +59,17 @@ def test_a_folder_imports_only_from_the_folders_above_it():
                     assert order.index(of) <= place, f"{name}/{path.name} imports {module}"
 
 
+@pytest.mark.parametrize("name", ["tags", "inputs", "metrics"])
+def test_what_reads_and_scores_needs_numpy_and_scikit_learn_alone(name):
+    allowed = {"skdice", "numpy", "scipy", "sklearn"} - ({"sklearn"} if name == "tags" else set())
+    for path in (ROOT / name).rglob("*.py"):
+        nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+        modules = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        modules |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+        others = {module.split(".")[0] for module in modules} - set(sys.stdlib_module_names)
+        assert others <= allowed, path
+
+
 @pytest.mark.parametrize("path", FILES)
 def test_the_files_of_a_fit_exist_and_define_what_is_named(path):
     tree = ast.parse((ROOT.parent / path).read_text("utf-8"))

@@ -10,7 +10,7 @@ import pytest
 
 import skdice
 from skdice import _names
-from skdice.datasets.record import Format, formats
+from skdice.datasets.formats._base import Format, formats
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import TASKS, Task
 

@@ -239,30 +239,6 @@ def hostile() -> list[str]:
     return ["hostile values at public parameters", str(len(results)), str(lost)]
 
 
-def tests() -> list[str]:
-    """Hostile files, bad numbers, failed trials, checkpoints: the tests of each."""
-    names = (
-        "tests/datasets/test_mutated.py",
-        "tests/engine/test_checkpoints.py",
-        "tests/model_selection/test_memory.py",
-        "tests/test_concurrency.py",
-        "tests/hostile/test_hostile.py",
-    )
-    root = Path(__file__).parents[2]
-    options = ("-q", "--tb=no", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
-    command = [sys.executable, "-m", "pytest", *options, *names]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    last = done.stdout.strip().splitlines()[-1]
-    counts = dict(reversed(part.split()[:2]) for part in last.split(" in ")[0].split(", "))
-    failed = int(counts.get("failed", 0)) + int(counts.get("error", 0))
-    total = sum(int(n) for n in counts.values() if n.isdigit())
-    return [
-        "tests of hostile input, damaged files, bad numbers, failed trials",
-        str(total),
-        str(failed),
-    ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
@@ -280,7 +256,6 @@ def main() -> None:
         lambda: threads(args.threads),
         lambda: writers(args.writes),
         hostile,
-        tests,
     ):
         what, tried, lost = run()
         failed += int(lost)

@@ -1,12 +1,11 @@
-"""The time of the losses as a share of an update, and of a step of a small model.
+"""The time of the losses as a share of an update.
 
     python examples/benchmarks/losses.py --out results/losses.json
 
-First, the time of each loss, forward and backward, over that of an update of MiniLM on 32
-sentences: for a logit of each tag of each word, and for 1,000 classes of each sentence and of each
-word. Losses take turns in each round. Second, a training step of a linear model on 30 features, in
-a bare torch loop, in `DiceClassifier` and in scikit-learn's `MLPClassifier` (the time of a whole
-fit). Prints medians of the processor's time, so that other work beside it counts little.
+The time of each loss, forward and backward, over that of an update of MiniLM on 32 sentences: for a
+logit of each tag of each word, and for 1,000 classes of each sentence and of each word. Losses take
+turns in each round. Prints medians of the processor's time, so that other work beside it counts
+little.
 
 Wanted: at most 1 % of an update, and 3 % with 1,000 classes.
 """
@@ -17,23 +16,15 @@ import argparse
 import json
 import statistics
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from sklearn.datasets import make_classification
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import MLPClassifier
 
-from skdice import DiceClassifier, __version__
+from skdice import __version__
 from skdice.losses import COMPARED, resolve_loss
-
-EPOCHS = 5  # of the small model
 
 
 def backward(loss: Callable[[], torch.Tensor], logits: torch.Tensor) -> float:
@@ -86,84 +77,25 @@ def shares_of_update(rounds: int) -> dict[str, dict[str, float]]:
     }
 
 
-def bare_steps(X: np.ndarray, y: np.ndarray, batch_size: int, n_steps: int) -> float:
-    """Seconds a step of a loop that a user would write."""
-    model = torch.nn.Linear(X.shape[1], 2)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
-    rows, labels = torch.from_numpy(X), torch.from_numpy(y)
-    start = time.process_time()
-    for _ in range(EPOCHS):
-        order = torch.randperm(batch_size * n_steps)
-        for i in range(n_steps):
-            batch = order[i * batch_size : (i + 1) * batch_size]
-            optimizer.zero_grad()
-            F.cross_entropy(model(rows[batch]), labels[batch]).backward()
-            optimizer.step()
-    return (time.process_time() - start) / n_steps / EPOCHS
-
-
-def our_steps(X: np.ndarray, y: np.ndarray, batch_size: int, n_steps: int, loss: str) -> float:
-    n = batch_size * n_steps
-    model = DiceClassifier(loss=loss, max_epochs=EPOCHS, batch_size=batch_size, random_state=0)
-    start = time.process_time()
-    model.fit(X[:n], y[:n])
-    return (time.process_time() - start) / n_steps / EPOCHS
-
-
-def steps_of_sklearn(X: np.ndarray, y: np.ndarray, batch_size: int, n_steps: int) -> float:
-    """Of the same linear model: a perceptron without hidden layers."""
-    n = batch_size * n_steps
-    model = MLPClassifier(
-        (), batch_size=batch_size, max_iter=EPOCHS, n_iter_no_change=EPOCHS + 1, random_state=0
-    )
-    start = time.process_time()
-    model.fit(X[:n], y[:n])
-    return (time.process_time() - start) / n_steps / EPOCHS
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)  # of MLPClassifier, after so few epochs
     torch.set_num_threads(args.threads)
     report: dict[str, Any] = {
         "skdice": __version__,
         "torch": torch.__version__,
         "threads": args.threads,
         "rounds": args.rounds,
-        "seconds": {},
     }
-
-    def show(title: str, seconds: dict[str, list[float]], first: str) -> None:
-        report["seconds"][title] = seconds
-        medians = {name: statistics.median(values) for name, values in seconds.items()}
-        print(title)
-        for name, median in medians.items():
-            print(f"  {name:26} {1e3 * median:8.3f} ms   {median / medians[first]:6.2f} x")
 
     report["share of an update of MiniLM"] = shares_of_update(args.rounds)
     for size, shares in report["share of an update of MiniLM"].items():
         print(f"share of an update of MiniLM on 32 sentences, {size} logits")
         for name, share in shares.items():
             print(f"  {name:26} {share:8.2%}")
-    X, y = make_classification(40_000, 30, weights=[0.9], random_state=0)
-    X = X.astype(np.float32)
-    for batch_size in (8, 32, 512):
-        n_steps = min(400, len(X) // batch_size)
-        programs = {"torch loop": partial(bare_steps, X, y, batch_size, n_steps)}
-        for loss in ("ce", "dsc"):
-            programs[f"DiceClassifier, {loss}"] = partial(
-                our_steps, X, y, batch_size, n_steps, loss
-            )
-        programs["MLPClassifier"] = partial(steps_of_sklearn, X, y, batch_size, n_steps)
-        seconds: dict[str, list[float]] = {}
-        for _ in range(max(5, args.rounds // 3)):
-            for name, program in programs.items():
-                seconds.setdefault(name, []).append(program())
-        show(f"a step, batch {batch_size}", seconds, "torch loop")
     args.out.write_text(json.dumps(report, indent=1) + "\n")
 
 

@@ -82,7 +82,7 @@ def new_file(path: Path | None, option: str, force: bool, *, folder: bool = Fals
     """Refuse a file, or `folder`, that cannot be written, or that exists without `force`."""
     if path is None:
         return
-    from skdice.datasets.files import is_regular
+    from skdice.whole_files import is_regular
 
     if not folder and not path.is_dir() and path.exists() and not is_regular(path):
         return  # a device or a pipe, which is written through

@@ -168,7 +168,7 @@ class Columns:
         self, path: Path, estimator: Any, lines: Iterable[str] | None = None, size: int = 0
     ) -> Iterator[tuple[Any, Any]]:
         """The `Source` and `Dataset` of a file to predict, or of each `size` rows of `lines`."""
-        from skdice.datasets.auto import options_of, source_of
+        from skdice.datasets.dataset import options_of, source_of
         from skdice.datasets.unlabelled import cut, read_inputs
 
         task, table = estimator.task, self.of_table()
@@ -189,7 +189,7 @@ class Columns:
 
     def read(self, path: Path, task: str) -> Any:
         """A `Dataset` from a file."""
-        from skdice.datasets.auto import options_of, read_source, source_of, task_of
+        from skdice.datasets.dataset import options_of, read_source, source_of, task_of
         from skdice.tasks import TASKS
 
         table, of_tool = self.of_table(), self._of_tool()

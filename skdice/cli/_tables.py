@@ -19,7 +19,7 @@ def write_table(path: Path, records: Sequence[dict[str, Any]], columns: Sequence
 
     In CSV a text that a spreadsheet would run as a formula begins with an apostrophe.
     """
-    from skdice.datasets.files import replacing
+    from skdice.whole_files import replacing
 
     suffix = path.suffix.lower()
     if suffix not in (".jsonl", ".json"):
@@ -46,8 +46,8 @@ def table_pieces(
 
     Lists and objects in cells are JSON, as `skdice.datasets.read_table` reads them.
     """
-    from skdice.datasets.files import json_pieces
-    from skdice.datasets.record import as_json
+    from skdice.datasets.formats._base import as_json
+    from skdice.datasets.reading import json_pieces
 
     if suffix in (".jsonl", ".json"):
         yield from json_pieces(map(as_json, records), out)

@@ -228,8 +228,8 @@ def _numbered(path: Path, number: int) -> Path:
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
     from skdice.cli import _story
-    from skdice.datasets.files import replacing
     from skdice.metrics.classification import OF_LABEL
+    from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
     names, lines = comparison.table()

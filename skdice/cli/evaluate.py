@@ -65,8 +65,8 @@ def evaluate(
     if cost and not as_json:
         typer.echo(f"cost of a row: {cost['cost']:.4g}")
     if page is not None:
-        from skdice.datasets.files import write_text
         from skdice.inspection import html_report
+        from skdice.whole_files import write_text
 
         title = f"{model.name} on {file.name}"
         html = html_report(estimator, data.X, data.y, y_pred=predicted, title=title)

@@ -81,7 +81,8 @@ def predict(
     """
     from skdice.datasets import write_annotations
     from skdice.datasets.annotations import is_text
-    from skdice.datasets.files import replacing, suffix_of
+    from skdice.datasets.reading import suffix_of
+    from skdice.whole_files import replacing
 
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
@@ -157,7 +158,7 @@ def _lines(
     file: Path, estimator: Any, columns: options.Columns
 ) -> tuple[Iterable[str] | None, int]:
     """The lines of standard input, or of a file of texts to classify that is not read whole."""
-    from skdice.datasets.files import is_plain, is_record, iter_lines
+    from skdice.datasets.reading import is_plain, is_record, iter_lines
 
     if str(file) == "-":
         return _standard_input(columns), STREAMED
@@ -193,8 +194,8 @@ def _standard_input(columns: options.Columns) -> Iterable[str]:
 def _pieces(estimator: Any, how: str, rows: Iterator[Predicted], out: Path | None) -> Iterator[str]:
     """The text of predicted rows in a format, in pieces that each end with a row."""
     from skdice.datasets.annotations import as_row, pieces_of
-    from skdice.datasets.files import json_pieces
-    from skdice.datasets.record import as_json
+    from skdice.datasets.formats._base import as_json
+    from skdice.datasets.reading import json_pieces
 
     task = estimator.task
     if not task.has_words:
@@ -218,7 +219,7 @@ def _table(
     estimator: Any, source: Any, meta: list[Any], rows: Iterator[Predicted], out: Path | None
 ) -> Iterator[str]:
     """The text of a table as it came with two columns more, or of texts with these."""
-    from skdice.datasets.files import suffix_of
+    from skdice.datasets.reading import suffix_of
 
     names = dict.fromkeys(name for record in meta for name in record) or {"text": None}
     for name in ADDED:

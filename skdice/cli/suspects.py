@@ -47,9 +47,9 @@ def suspects(
 
     skdice suspects notes.jsonl --cv 3 --out suspects.jsonl
     """
-    from skdice.datasets.files import write_text
     from skdice.inspection.suspects import find_suspects, suspects_page, with_texts
     from skdice.tasks import TASKS
+    from skdice.whole_files import write_text
 
     _common.new_file(out, "--out", force)
     _common.new_file(page, "--report", force)

@@ -179,7 +179,7 @@ def trials_table(results: dict[str, Any], total: int, left: str = "", n: int = 8
 
 def report(search: Any, n_trials: int, output: Path) -> None:
     """Print the best trials and write all of them."""
-    from skdice.datasets.files import write_text
+    from skdice.whole_files import write_text
 
     results = search.cv_results_
     OUT.print(trials_table(results, n_trials))

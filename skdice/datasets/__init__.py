@@ -2,11 +2,11 @@
 
 from skdice.datasets._corpus import load_town_notes
 from skdice.datasets.annotations import read_annotations, write_annotations
-from skdice.datasets.auto import Dataset, read_dataset
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
+from skdice.datasets.dataset import Dataset, read_dataset
 from skdice.datasets.hub import from_hf
 from skdice.datasets.squad import read_mrc_ner, read_squad, write_squad_predictions
-from skdice.datasets.tables import read_table, read_texts
+from skdice.datasets.texts import read_table, read_texts
 
 __all__ = [
     "Dataset",

@@ -11,16 +11,17 @@ from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.files import json_pieces, write_text
-from skdice.datasets.find import find
+from skdice.datasets.detection import find
+from skdice.datasets.formats._base import Format, JsonFormat, Row, as_json, formats, without
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import UNITS, resolve, units_before
-from skdice.datasets.record import Format, JsonFormat, Row, as_json, formats, without
+from skdice.datasets.reading import json_pieces
 from skdice.datasets.source import Source, as_source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import check_characters
+from skdice.whole_files import write_text
 
 
 class Annotations(NamedTuple):

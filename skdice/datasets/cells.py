@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from skdice.datasets.files import fault, first_line, suffix_of
+from skdice.datasets.reading import fault, first_line, suffix_of
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _LOCK = threading.Lock()  # csv's longest field is one setting for all threads

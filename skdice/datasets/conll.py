@@ -9,7 +9,9 @@ from pathlib import Path
 
 from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
-from skdice.datasets.columns import (
+from skdice.datasets.reading import fault
+from skdice.datasets.source import Source, as_source
+from skdice.datasets.token_columns import (
     BRACKETS,
     DOCUMENT,
     RANGE,
@@ -21,10 +23,9 @@ from skdice.datasets.columns import (
     columns_of,
     is_header,
 )
-from skdice.datasets.files import fault, write_text
-from skdice.datasets.source import Source, as_source
 from skdice.inputs.rows import as_row_list
 from skdice.tags.schemes import faults
+from skdice.whole_files import write_text
 
 
 @checked

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.files import fault
-from skdice.datasets.record import Record
+from skdice.datasets.formats._base import Record
+from skdice.datasets.reading import fault
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import Entity, fault_of_label
 from skdice.inputs.texts import is_text, nearest_place

@@ -16,12 +16,13 @@ from typing import Any
 from skdice._checks import counted, shown
 from skdice._warn import warn
 from skdice.datasets.cells import rows_of, separator_of
-from skdice.datasets.files import (
+from skdice.datasets.reading import (
     fault,
     is_json,
     iter_split,
     json_values,
     pandas_values,
+    read_data,
     suffix_of,
     whole_text,
 )
@@ -77,9 +78,16 @@ class Source:
             self.header = True
 
     @cached_property
+    def data(self) -> bytes:
+        """The bytes of a file, which go when they are decoded."""
+        return read_data(self.path)
+
+    @cached_property
     def text(self) -> str:
         """All of a text file."""
-        return whole_text(self.path, self.encoding)
+        data = self.data
+        del self.data
+        return whole_text(self.path, self.encoding, data)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -98,7 +106,9 @@ class Source:
     @cached_property
     def frame(self) -> list[Placed] | None:
         """The rows of a file that pandas reads: Parquet, Arrow or a spreadsheet."""
-        return None if self.path.is_dir() else pandas_values(self.path)
+        if "text" in vars(self) or not self.path.is_file():
+            return None
+        return pandas_values(self.path, self.data)
 
     @cached_property
     def is_json(self) -> bool:

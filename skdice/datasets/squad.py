@@ -10,10 +10,11 @@ from typing import Any
 
 from skdice._checks import check_lengths, checked, shown
 from skdice._types import Rows
-from skdice.datasets.files import fault, write_text
+from skdice.datasets.reading import fault
 from skdice.datasets.source import as_source
 from skdice.inputs.answers import as_answers
 from skdice.inputs.rows import as_row_list
+from skdice.whole_files import write_text
 
 
 @checked

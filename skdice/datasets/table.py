@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.files import fault, suffix_of
-from skdice.datasets.labels import are_answers
-from skdice.datasets.multilabel import check_separator, lists_of_names, split_cells
-from skdice.datasets.source import ID_NAMES, LABEL_NAMES, PAIR_NAMES, TEXT_NAMES, Source, parsed
+from skdice.datasets.multilabel import EMPTY, check_separator, lists_of_names, split_cells
+from skdice.datasets.reading import fault, suffix_of
+from skdice.datasets.source import (
+    ANSWERS,
+    ID_NAMES,
+    LABEL_NAMES,
+    PAIR_NAMES,
+    TEXT_NAMES,
+    Source,
+    parsed,
+)
 
 # What stands for a label that nobody gave.
 _NO_LABEL = ("-", "nan", "NaN", "NULL", "null", "None", "N/A", "n/a")
@@ -45,8 +52,12 @@ class Table:
     @cached_property
     def answers(self) -> int | None:
         """The column of Prodigy's answers."""
-        named = [i for i in range(self.width) if self.is_named(i, ("answer",))]
-        return next((i for i in named if are_answers(self.values(i))), None)
+        for i in range(self.width):
+            values = self.values(i) if self.is_named(i, ("answer",)) else []
+            known = all(value in (*ANSWERS, None, "") for value in values)
+            if known and any(value in ANSWERS for value in values):
+                return i
+        return None
 
     def values(self, i: int) -> list[Any]:
         """The cells of a column."""
@@ -73,10 +84,10 @@ class Table:
         """Return True if a column has one of some names."""
         return self.names is not None and self.names[i].lower() in names
 
-    def with_labels(self, source: Source, labels: list[int], answers: int | None) -> Table:
+    def with_labels(self, source: Source, labels: list[int]) -> Table:
         """The table without rows that a person ignored, or to which nobody gave a label."""
-        rows, n_before = self.rows, len(self.rows)
-        if answers is not None:
+        rows, n_before, answers = self.rows, len(self.rows), self.answers
+        if answers is not None and answers not in labels:
             rows = [row for row in rows if row[1][answers] != "ignore"]
             source.skipped["whose answer is ignore"] += n_before - len(rows)
         if len(labels) == 1:
@@ -87,6 +98,12 @@ class Table:
                                             and r[1][labels[0]].strip() in none)]  # fmt: skip
             named = ", ".join(sorted(known & none))
             source.skipped[f"whose label is {named}"] += n_before - len(rows)
+        else:
+            n_before = len(rows)
+            rows = [
+                r for r in rows if any(str(r[1][i]).strip().lower() not in EMPTY for i in labels)
+            ]
+            source.skipped["whose labels are all empty"] += n_before - len(rows)
         if not rows:
             left_out = source.left_out()
             raise ValueError(f"{str(self.path)!r} holds no labelled row; left out: {left_out}")

@@ -7,40 +7,28 @@ from inspect import unwrap
 from typing import Any
 
 from skdice.datasets.cells import separator_of
-from skdice.datasets.columns import DOCUMENT, TAG
 from skdice.datasets.conll import (
     is_conllu,
     read_conll,
     read_conllu,
 )
-from skdice.datasets.files import first_line, suffix_of
+from skdice.datasets.reading import first_line
 from skdice.datasets.source import Source, check_options
-from skdice.datasets.token_tables import token_columns, token_table
-from skdice.datasets.tokens import (
+from skdice.datasets.token_columns import DOCUMENT, TAG
+from skdice.datasets.token_lists import (
     TAG_FIELDS,
     TEXT_FIELDS,
     are_spans,
     read_tokens,
     token_fields,
 )
+from skdice.datasets.token_tables import token_columns, token_table
 from skdice.tags.schemes import to_tags
 
 
 def is_tagged(source: Source) -> bool:
-    """Return True if a file that is not JSON holds tokens with their tags."""
-    lines = source.head
-    begins = first_line(lines).startswith(("#begin document", DOCUMENT))
-    if begins or is_conllu(lines) or _in_blocks(lines):
-        return True
-    if suffix_of(source.path) in (".csv", ".tsv", ".txt", "") and _is_table(source):
-        return token_columns(source) is not None or _has_words(source)
-    return False
-
-
-def _is_table(source: Source) -> bool:
-    """Return True if the first line has cells."""
-    first = first_line(source.head)
-    return any(sign in first for sign in (source.separator or "\t", ",", ";"))
+    """Return True if a file holds tokens with their tags."""
+    return _reader_of(source) is not None
 
 
 def read_tagged(source: Source, nested: bool = False, **options: Any) -> tuple[Any, Any]:
@@ -48,25 +36,34 @@ def read_tagged(source: Source, nested: bool = False, **options: Any) -> tuple[A
 
     Where a file holds spans of tokens they are made tags, unless they may be `nested`.
     """
+    source.separator = source.separator or options.get("separator")
+    read: Any = _reader_of(source) or (_token_lists if source.is_json else read_conll)
+    if read in (read_conll, read_conllu):
+        check_options(read, options)
+        X, y = unwrap(read)(source, **options)
+        return X, y
+    check_options(read, options, () if source.is_json else ("separator", "quoting"))
+    with_tags = options.get("with_tags", True)
+    return (
+        token_table(source, with_tags) if read is token_table else read(source, with_tags, nested)
+    )
+
+
+def _reader_of(source: Source) -> Any:
+    """What reads the tagged sentences of a file; None if nothing shows that it holds some."""
     if source.is_json:
-        check_options(_token_lists, options)
-        return _token_lists(source, nested, **options)
+        return _token_lists if any(token_fields(value) for _, value in source.values) else None
     lines = source.head
-    if not (is_conllu(lines) or _in_blocks(lines)) and _is_table(source):
-        how = {n: options[n] for n in ("separator", "quoting", "with_tags") if n in options}
-        source.separator = source.separator or how.get("separator")
-        if token_columns(source) is not None:
-            check_options(token_table, options)
-            return token_table(source, **how)
-        if _has_words(source):
-            check_options(_token_lists, options, ("separator", "quoting"))
-            with_tags = how.get("with_tags", True)
-            names = token_fields(source.values[0][1]) or ("", None)
-            source.columns = dict(zip(("token", "tag"), names, strict=True))
-            return _token_lists(source, nested, with_tags=with_tags)
-    read = read_conllu if is_conllu(lines) else read_conll
-    check_options(read, options)
-    return unwrap(read)(source, **options)
+    first = first_line(lines)
+    if is_conllu(lines):
+        return read_conllu
+    if first.startswith(("#begin document", DOCUMENT)) or _in_blocks(lines):
+        return read_conll
+    if not any(sign in first for sign in (source.separator or "\t", ",", ";")):
+        return None
+    if token_columns(source) is not None:
+        return token_table
+    return _token_lists if _has_words(source) else None
 
 
 def _has_words(source: Source) -> bool:
@@ -80,12 +77,15 @@ def _has_words(source: Source) -> bool:
 
 
 def _token_lists(
-    source: Source, nested: bool = False, with_tags: bool = True
+    source: Source, with_tags: bool = True, nested: bool = False
 ) -> tuple[list[Any], list[Any]]:
-    """Lists of tokens with their tags, or with spans of tokens, from JSON."""
+    """Lists of tokens with their tags, or with spans of tokens, from JSON or from cells."""
     if not any(token_fields(value) for _, value in source.values):
         remedy = "for texts with entities, give task='entities'"
         raise ValueError(f"{str(source.path)!r} holds no lists of tokens and tags: {remedy}")
+    if not source.is_json:
+        names = token_fields(source.values[0][1]) or ("", None)
+        source.columns = dict(zip(("token", "tag"), names, strict=True))
     rows = list(read_tokens(source, with_tags))
     y: list[Any] = [row for _, _, row in rows]
     for i, (place, tokens, row) in enumerate(() if nested else rows):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets.cells import cells_of, long_cells, separator_of
-from skdice.datasets.columns import TAG_NAMES, TOKEN_NAMES, has_entities
-from skdice.datasets.files import fault, first_line
+from skdice.datasets.reading import fault, first_line
 from skdice.datasets.source import Source
+from skdice.datasets.token_columns import TAG_NAMES, TOKEN_NAMES, has_entities
 
 _SENTENCE = re.compile(r"sent(ence)?[ _]?(#|id|idx|no|number)")
 
@@ -45,12 +45,7 @@ def _head_cells(source: Source, separator: str, wanted: list[int]) -> list[Any]:
 
 
 @long_cells()
-def token_table(
-    source: Source,
-    separator: str | None = None,
-    quoting: bool | None = None,
-    with_tags: bool = True,
-) -> tuple[Any, Any]:
+def token_table(source: Source, with_tags: bool = True) -> tuple[Any, Any]:
     """Tokens and tags of a table, such as the NER corpus of Kaggle, in one pass.
 
     A sentence begins where its cell changes, or behind a blank line; an empty cell goes on with
@@ -62,12 +57,12 @@ def token_table(
     wanted, header = found
     token_at, tag_at = wanted[:2]
     sentence_at = wanted[2] if len(wanted) > 2 else None
-    separator = separator or source.separator or separator_of(path, source.head)
+    separator = source.separator or separator_of(path, source.head)
     X: list[list[str]] = []
     y: list[list[str]] = []
     known: dict[str, str] = {}  # equal words are one string
     begins, sentence, before = True, None, 0
-    rows = cells_of(path, source.iter_lines(), separator, quoting)
+    rows = cells_of(path, source.iter_lines(), separator, source.quoting)
     for place, cells in islice(rows, 1, None):
         if len(cells) != len(header):
             problem = f"{len(cells)} column(s), but {len(header)} in the first line"

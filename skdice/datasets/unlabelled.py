@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets.annotations import read_annotations
-from skdice.datasets.auto import OF_CELLS, Dataset, read_source, task_of
-from skdice.datasets.files import is_record, suffix_of
-from skdice.datasets.find import find
-from skdice.datasets.record import without
+from skdice.datasets.dataset import OF_CELLS, Dataset, read_source, task_of
+from skdice.datasets.detection import find
+from skdice.datasets.formats._base import without
+from skdice.datasets.reading import is_record, suffix_of
 from skdice.datasets.source import Source
 from skdice.datasets.squad import read_squad
-from skdice.datasets.tables import to_predict
 from skdice.datasets.tagged import holds_columns
+from skdice.datasets.texts import to_predict
 
 
 def read_inputs(

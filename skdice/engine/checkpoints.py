@@ -17,9 +17,9 @@ import torch
 
 from skdice._checks import checked
 from skdice._warn import warn
-from skdice.datasets.files import put_in_place, temporary_for
 from skdice.exceptions import CheckpointWarning
 from skdice.folders import sync
+from skdice.whole_files import put_in_place, temporary_for
 
 KEPT = 2
 

@@ -76,8 +76,6 @@ class EncodedDataset(Dataset):
         Weight 2 is the example twice; `rows` are the windows to take, and None is all.
         """
         assert self.targets is not None
-        if rows is None and isinstance(self.targets, Ragged):
-            return self.targets.values, np.repeat(self.shares, self.targets.sizes)
         chosen = np.arange(len(self)) if rows is None else rows
         of_windows = [self.targets[i] for i in chosen.tolist()]
         sizes = [len(of_window) for of_window in of_windows]

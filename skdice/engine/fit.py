@@ -179,9 +179,7 @@ class Fit:
     def update(self, batch: list[Batch]) -> None:
         """Make one update from its micro-batches."""
         net, progress = self.net, self.progress
-        heard = net.verbose or net.callbacks  # our own callbacks do nothing in silence
-        if heard:
-            net.notify("on_batch_begin", batch=batch, training=True)
+        net.notify("on_batch_begin", batch=batch, training=True)
         if self.n_processes > 1:
             # Each draws dropout of its own, which a fit that goes on can draw again.
             drawn = [net.shuffle_seed, len(net.history), progress.update, ranks.rank()]
@@ -190,8 +188,7 @@ class Fit:
         step = net.train_step(batch)
         progress.losses.append(step["loss"])
         progress.update, progress.total = progress.update + 1, progress.total + 1
-        if heard:
-            net.notify("on_batch_end", batch=batch, training=True, **step)
+        net.notify("on_batch_end", batch=batch, training=True, **step)
         self.count_skipped()
         if self.checkpoints is not None and self.checkpoints.due(progress.total):
             self.checkpoints.write(progress.total, self.state())

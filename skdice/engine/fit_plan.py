@@ -349,8 +349,8 @@ def tell_of_few_rows(model: Any, plan: FitPlan) -> None:
         )
     if not model.verbose or ranks.rank() != 0 or not model.task.has_two_classes(model):
         return
-    texts, places = np.unique(plan.dataset.windows.rows[chosen], return_index=True)
-    n_rare = np.bincount(plan.dataset.targets[chosen[places]], minlength=2).min()
+    texts = np.unique(chosen)  # a sampler draws some of them twice
+    n_rare = np.bincount(plan.dataset.targets[texts], minlength=2).min()
     if n_rare < FEW_RARE:
         bet = f"; below {FEW_TO_TUNE}, that is a bet as well" if n_rare < FEW_TO_TUNE else ""
         print(

@@ -64,8 +64,7 @@ class EncoderModule(nn.Module):
         """Let the layer that makes the logits begin with this bias, if it has one."""
         layer = self.output_layer
         if bias is not None and layer.bias is not None:
-            # A class that the loss does not count would begin at minus infinity.
-            layer.bias.copy_(bias.nan_to_num(0.0).clamp(-MOST_BIAS, MOST_BIAS))
+            layer.bias.copy_(finite_bias(bias))
 
     def set_dropout(self, p: float) -> None:
         """Train on with another dropout."""
@@ -284,6 +283,11 @@ class _Summaries:
             if output.get("pooler_output") is not None:
                 output.pooler_output = encoder.pooler(vectors)
         return output
+
+
+def finite_bias(bias: torch.Tensor) -> torch.Tensor:
+    """The first bias of a head: a class that the loss does not count has minus infinity."""
+    return bias.nan_to_num(0.0).clamp(-MOST_BIAS, MOST_BIAS)
 
 
 def _start_small(layer: nn.Linear) -> None:

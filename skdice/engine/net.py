@@ -267,15 +267,7 @@ class FineTuningNet(NeuralNet):
 
     def layout(self, dataset: EncodedDataset) -> Layout | None:
         """The layout of a fit's batches; None in a net that makes its own."""
-        return layout_to_train(
-            self.module_,
-            dataset,
-            self.padding,
-            device=self.device,
-            pack=self.pack,
-            criterion=self.criterion_,
-            batch_size=self.batch_size,
-        )
+        return layout_to_train(self, dataset)
 
     def batches(self, dataset: Any, rows: np.ndarray, layout: Layout | None) -> list[Batch]:
         """Micro-batches of these rows."""
@@ -370,7 +362,8 @@ class FineTuningNet(NeuralNet):
         if self.max_grad_norm is not None:
             norm = torch.nn.utils.clip_grad_norm_(self._parameters(), self.max_grad_norm)
         elif not scaled:
-            norm = finite_if_all_are([p.grad for p in self._parameters() if p.grad is not None])
+            gradients = [p.grad for p in self._parameters() if p.grad is not None]
+            norm = torch.nn.utils.get_total_norm(gradients)
         # A scaler finds infinite gradients by itself, and lowers its scale: no reason to stop.
         whole = loss if scaled else loss + norm
         waits = loss.device.type == "cpu" and not devices.is_gpu(self.device)
@@ -469,11 +462,3 @@ class FineTuningNet(NeuralNet):
             reason = None if self.cuda_graphs else "cuda_graphs is False"
             self._predicting = settings, Graphs(forward, self.device, reason)
         return self._predicting[1]
-
-
-def finite_if_all_are(gradients: list[torch.Tensor]) -> torch.Tensor:
-    """A number that is finite if all gradients are."""
-    if len(gradients) > 8:
-        return nn.utils.get_total_norm(gradients)
-    # For a few gradients this takes a quarter of the time.
-    return torch.stack([gradient.sum() for gradient in gradients]).sum()

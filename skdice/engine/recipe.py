@@ -68,8 +68,12 @@ def choose_rate(
     two_classes: bool = False,
     adapted: bool = False,
     constant: bool = False,
+    batch_share: float = 1.0,
 ) -> float:
     """The peak learning rate for an encoder of this width.
+
+    A batch smaller than the default has a lower one, by the square root of their ratio
+    (`examples/paper/small_batches.py`). A larger one has the same.
 
     Parameters
     ----------
@@ -84,6 +88,8 @@ def choose_rate(
         Whether an adapter is trained in place of the encoder's weights.
     constant : bool, default=False
         Whether the rate does not fall, as in `partial_fit`: it is then lower.
+    batch_share : float, default=1.0
+        Rows of one update, over all processes, for each of the default's.
 
     Examples
     --------
@@ -92,12 +98,17 @@ def choose_rate(
     (0.0003, 5e-05, 0.0005)
     >>> choose_rate(768, kind="xlnet"), choose_rate(384, two_classes=True)
     (2e-05, 0.0001)
+    >>> choose_rate(384, batch_share=8 / 32), choose_rate(384, batch_share=128 / 32)
+    (0.00015, 0.0003)
     """
     of_many, of_two, of_adapter = next(rates for most, rates in RATES.items() if width <= most)
     of_weights = of_two if two_classes else of_many
     if width > 512 and kind in RATES_OF_KINDS:
         of_weights = RATES_OF_KINDS[kind][width > 768]
-    rate = RATE_OF_HEAD if frozen == "encoder" else of_adapter if adapted else of_weights
+    rate = RATE_OF_HEAD
+    if frozen != "encoder":
+        rate = of_adapter if adapted else of_weights
+        rate = float(f"{rate * min(batch_share, 1) ** 0.5:.2g}")
     return float(f"{rate / 3:.1g}") if constant else rate
 
 
@@ -194,8 +205,15 @@ def given(model: Any, *names: str) -> Any:
 
 def rows_of_update(model: Any) -> int:
     """Return the rows of one update, over all processes."""
-    size = given(model, "batch_size") * given(model, "gradient_accumulation")
-    return int(size) * ranks.n_processes()
+    of_net = model.net_params or {}
+    batches = of_net.get("gradient_accumulation", getattr(model, "gradient_accumulation", 1))
+    return int(given(model, "batch_size") * batches) * ranks.n_processes()
+
+
+def updates_of(model: Any, n_rows: int) -> dict[str, int]:
+    """Return the passes over so many rows, and the updates of all of them."""
+    n_epochs = epochs_for(model, n_rows)
+    return {"n_epochs": n_epochs, "n_updates": n_epochs * -(-n_rows // rows_of_update(model))}
 
 
 def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
@@ -272,6 +290,7 @@ def rate_of(model: Any, *, constant: bool = False) -> float:
         two_classes=model.task.has_two_classes(model),
         adapted=adapted,
         constant=constant,
+        batch_share=rows_of_update(model) / type(model).batch_size,
     )
 
 

@@ -27,7 +27,7 @@ from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
 from skdice.engine.devices import check_device, seeded, tell_of_load
 from skdice.engine.fit import FORMAT
-from skdice.engine.fit_plan import Examples, FitPlan, Mode, check_reduction, plan_fit
+from skdice.engine.fit_plan import Examples, FitPlan, Mode, check_reduction, plan_fit, start_head
 from skdice.engine.module import trained_state
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
@@ -176,11 +176,6 @@ class NetEstimator(BaseEstimator):
     def _inference_params(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in INFERENCE_PARAMS if hasattr(self, name)}
 
-    def _draft(self) -> Self:
-        """A copy on which a fit is prepared: a refused fit leaves this estimator as it was."""
-        draft: Self = draft_of(self)
-        return draft
-
     # ---- training
 
     def _fit(
@@ -202,7 +197,7 @@ class NetEstimator(BaseEstimator):
             check_callbacks(self.callbacks, self.net_params, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         before, net, weights = self.__dict__, None, None
-        draft = self._draft()
+        draft = draft_of(self)
         draft.__dict__ = plan.fitted
         try:
             draft._resolve_schedule(plan)
@@ -236,11 +231,12 @@ class NetEstimator(BaseEstimator):
         return self
 
     def _resolve_schedule(self, plan: FitPlan) -> None:
-        """Settle the rate and the number of epochs of a fit."""
+        """Settle the rate and the number of epochs of a fit, and where its head begins."""
         self.max_epochs_ = plan.epochs or epochs_for(self, len(plan.of_an_epoch), plan)
         if plan.rows is not None:
             self.max_epochs_ = min(self.max_epochs_, len(plan.rows))
         self.lr_ = float(rate_of(self, constant=plan.epochs is not None))
+        start_head(self, plan)
 
     def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
         checkpoints, score = self._checkpoints(plan), None

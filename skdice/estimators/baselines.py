@@ -27,7 +27,7 @@ from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.fit_plan import draw_epochs, draw_seed
-from skdice.estimators.scores import ClassScores, Scored
+from skdice.estimators.scores import ClassScores, SpanScores
 from skdice.inputs.labels import as_labels
 from skdice.inputs.rows import check_weights, object_array, take
 from skdice.inputs.sentences import as_sentences, as_tags
@@ -257,7 +257,7 @@ def crfsuite() -> Any:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CRFTagger(Scored, _Baseline):
+class CRFTagger(SpanScores, _Baseline):
     """Tag tokens with a conditional random field: a baseline that is fitted in seconds.
 
     A linear chain over the usual features of named entity recognition: each word in lower case, its
@@ -394,25 +394,10 @@ default="auto"
             tables.append(np.fromiter(values, np.float64).reshape(len(row), len(names)))
         return object_array(tables)
 
-    @of_one_fit
-    def predict_spans(self, X: Rows) -> np.ndarray:
-        """The spans of the predicted tags, with their probabilities.
-
-        Parameters
-        ----------
-        X : list of lists of str
-
-        Returns
-        -------
-        ndarray of object, shape (n_sentences,)
-            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
-            The score is the probability that just this span is there, with this type and both
-            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
-            is not ``O`` is a span.
-        """
+    def _spans(self, X: Any) -> Any:
         tables = [log(table) for table in self.predict_proba(X)]
         tagged = self.task.with_spans(self, tables, self.predict(X).tolist())
-        return object_array([spans for _, spans in tagged])
+        return [spans for _, spans in tagged]
 
     @property
     def outputs_(self) -> np.ndarray:

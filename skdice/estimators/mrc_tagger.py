@@ -14,7 +14,6 @@ from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.inputs.rows import object_array
 from skdice.losses import Loss
 from skdice.metrics import span_f1_score
 from skdice.tasks.mrc_ner import MRC
@@ -176,8 +175,7 @@ class DiceMRCTagger(TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each a list of tags without overlaps, or a list of (type, start, end).
         """
-        self._check_fitted()
-        return object_array(self._predict(self.task.inputs(X)))
+        return self._each(self.task.decide, X)
 
     @of_one_fit
     def predict_spans(self, X: Rows) -> np.ndarray:
@@ -190,9 +188,7 @@ class DiceMRCTagger(TransformerEstimator):
             Trained on tags, spans do not overlap: the higher score wins. Trained on spans, they may
             be nested. The score is the geometric mean of the probabilities of start, end and match.
         """
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
-        return object_array([row for block in blocks for row in self.task.spans(self, *block)])
+        return self._each(self.task.spans, X)
 
     @of_one_fit
     def predict_tagged(self, X: Rows) -> np.ndarray:
@@ -207,9 +203,7 @@ class DiceMRCTagger(TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each a tuple of a row of `predict` and one of `predict_spans`.
         """
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
-        return object_array([row for block in blocks for row in self.task.tagged(self, *block)])
+        return self._each(self.task.tagged, X)
 
     def tune_threshold(self, X: Rows, y: Rows) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.

@@ -146,8 +146,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
     @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
-        self._check_fitted()
-        return object_array(self._predict(self.task.inputs(X)))
+        return self._each(self.task.decide, X)
 
     @of_one_fit
     @checked

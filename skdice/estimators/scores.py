@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._fitting import of_one_fit
-from skdice._types import ArrayLike, Data
+from skdice._types import ArrayLike, Data, Rows
 from skdice.inputs.rows import object_array
 from skdice.tasks.classification import Classification
 
@@ -135,6 +135,30 @@ class ClassScores(Scored):
         if not getattr(self, "multilabel_", False):
             return predicted
         return object_array([self.classes_[row > 0].tolist() for row in predicted])
+
+
+class SpanScores(Scored):
+    """Scores and spans of taggers, whose ``_spans`` gives the spans of each sentence."""
+
+    _spans: Callable[[Any], Any]
+
+    @of_one_fit
+    def predict_spans(self, X: Rows) -> np.ndarray:
+        """The spans of the predicted tags, with their probabilities.
+
+        Parameters
+        ----------
+        X : list of lists of str
+
+        Returns
+        -------
+        ndarray of object, shape (n_sentences,)
+            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
+            The score is the probability that just this span is there, with this type and both
+            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
+            is not ``O`` is a span.
+        """
+        return object_array(self._spans(X))
 
 
 def decision_scores(model: Any, logits: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from skdice._compat import HasMethods, StrOptions
 from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.vectors import BLOCK, empty_table, frozen_vectors, unfitted_copy, vectors_of_rows
+from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
@@ -86,7 +87,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         "pos_label": "no_validation",
         "pooling": [StrOptions({"mean", "cls", "max", "native"})],
         "long_texts": [StrOptions({"windows", "truncate"})],
-        "window_pooling": [StrOptions({"max", "mean", "logsumexp"})],
+        "window_pooling": [StrOptions(set(POOLINGS))],
     }
 
     pos_label: Any = None

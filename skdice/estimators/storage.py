@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from skdice import backbones
+from skdice._fitting import draft_of
 from skdice._model_files import read_json
 from skdice._warn import warn
 from skdice.engine import adapters
@@ -279,7 +280,7 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
 
 def with_module(estimator: Any, module: Any, device: str) -> Any:
     """A copy of a fitted estimator that predicts by another module."""
-    copied = estimator._draft()
+    copied = draft_of(estimator)
     copied.net_ = copy.copy(estimator.net_)
     copied.net_.module_ = module
     copied.device = copied.net_.device = device

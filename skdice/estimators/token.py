@@ -13,6 +13,7 @@ from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.engine.vectors import blocks, empty_table, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
+from skdice.estimators.scores import SpanScores
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import SpanScales
@@ -22,7 +23,7 @@ from skdice.tasks.tagging import Tagging
 
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceTokenClassifier(TransformerEstimator):
+class DiceTokenClassifier(SpanScores, TransformerEstimator):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
     Named entity recognition (IOB1, IOB2, IOE1, IOE2, BIOES, BMES, BILOU tags) and part-of-speech
@@ -147,8 +148,7 @@ class DiceTokenClassifier(TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each a list of str, as long as its sentence.
         """
-        self._check_fitted()
-        return object_array(self._predict(self.task.inputs(X)))
+        return self._each(self.task.decide, X)
 
     @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
@@ -164,26 +164,6 @@ class DiceTokenClassifier(TransformerEstimator):
         return object_array([np.exp(table) for _, tables in blocks for table in tables])
 
     @of_one_fit
-    def predict_spans(self, X: Rows) -> np.ndarray:
-        """The spans of the predicted tags, with their probabilities.
-
-        Parameters
-        ----------
-        X : list of lists of str
-
-        Returns
-        -------
-        ndarray of object, shape (n_sentences,)
-            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
-            The score is the probability that just this span is there, with this type and both
-            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
-            is not ``O`` is a span.
-        """
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
-        return object_array([row for block in blocks for row in self.task.spans(self, *block)])
-
-    @of_one_fit
     def predict_tagged(self, X: Rows) -> np.ndarray:
         """Tags and their spans at once, in half the time of `predict` and `predict_spans`.
 
@@ -197,9 +177,10 @@ class DiceTokenClassifier(TransformerEstimator):
             Each a tuple: a list of str, one for each token, and a list of named tuples
             ``(type, start, end, score)``, in tokens.
         """
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
-        return object_array([row for block in blocks for row in self.task.tagged(self, *block)])
+        return self._each(self.task.tagged, X)
+
+    def _spans(self, X: Any) -> np.ndarray:
+        return self._each(self.task.spans, X)
 
     @of_one_fit
     def score(self, X: Rows, y: Rows) -> float:

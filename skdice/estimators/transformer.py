@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Integral
@@ -17,13 +17,13 @@ from sklearn.utils.metaestimators import available_if
 from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import of_one_fit
+from skdice._fitting import draft_of, of_one_fit
 from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, start_head, tell_of_few_rows
+from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, tell_of_few_rows
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
@@ -33,6 +33,7 @@ from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
 from skdice.estimators.scores import Scored
 from skdice.estimators.streams import iter_blocks
+from skdice.inputs.rows import object_array
 from skdice.tasks import Task
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
@@ -187,7 +188,6 @@ class TransformerEstimator(Scored, NetEstimator):
 
     def _resolve_schedule(self, plan: FitPlan) -> None:
         super()._resolve_schedule(plan)
-        start_head(self, plan)
         if plan.cuts.n_cut:
             self._tell(plan.cuts)
         if plan.epochs is None:  # not one of many calls
@@ -216,10 +216,11 @@ class TransformerEstimator(Scored, NetEstimator):
         for sources, rows in self._windows_with_logits(inputs, tell=tell):
             yield sources, self.task.row_outputs(self, rows)
 
-    def _predict(self, inputs: list[Any]) -> list[Any]:
-        """Return what `predict` gives for each of the checked inputs."""
-        blocks = self._row_outputs(inputs)
-        return [row for block in blocks for row in self.task.decide(self, *block)]
+    def _each(self, found: Callable[..., Iterable[Any]], X: Any) -> np.ndarray:
+        """An array of what a method of the task gives for each row of X."""
+        self._check_fitted()
+        blocks = self._row_outputs(self.task.inputs(X))
+        return object_array([row for block in blocks for row in found(self, *block)])
 
     def _tell(self, cuts: Cuts) -> None:
         """Warn of texts that were cut; in a stream, whose ``_told`` is an empty list, once."""
@@ -271,7 +272,7 @@ class TransformerEstimator(Scored, NetEstimator):
         3
         """
         self._check_fitted()
-        reader = self._draft()
+        reader = draft_of(self)
         reader._told = []
         return iter_blocks(reader, X, method, block_size)
 

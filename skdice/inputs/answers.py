@@ -81,16 +81,21 @@ def read_answers(y: Any, n_rows: int, names: Sequence[str] | None = None) -> lis
     """Answers of each question in one form, not compared with the contexts; see `as_answers`."""
     rows = target_rows(y, n_rows, "answers")
     names = names or [f"y[{i}]" for i in range(n_rows)]
-    return [_read(row, name) for row, name in zip(rows, names, strict=True)]
+    return [answers_in(row, name) for row, name in zip(rows, names, strict=True)]
 
 
-def _read(row: Any, where: str) -> list[Answer]:
-    """The answers of a row in any of its forms; answers without text are left out."""
+def answers_in(row: Any, where: str, *, may_lack_start: bool = False) -> list[Answer]:
+    """The answers of a row in any of its forms; answers without text are left out.
+
+    Metrics compare texts alone, which `may_lack_start`: it is 0 then.
+    """
     if row is None or (isinstance(row, float) and np.isnan(row)):
         return []
     if isinstance(row, dict):
         starts = row.get("answer_start", row.get("start"))
         texts = row.get("text")
+        if may_lack_start:
+            starts = 0 if isinstance(texts, str) else [0] * len(texts or ())
         if starts is None or texts is None:
             raise ValueError(f"{where} is {row!r}: a dict needs 'text' and 'answer_start'")
         if isinstance(texts, str):
@@ -101,18 +106,24 @@ def _read(row: Any, where: str) -> list[Answer]:
             raise ValueError(
                 f"{where} is {row!r}: 'text' and 'answer_start' must be lists of one length"
             ) from error
+    if may_lack_start and isinstance(row, str):
+        row = [(0, row)]
     if isinstance(row, str) or not hasattr(row, "__iter__"):
         raise TypeError(
             f"{where} is {'the string ' * isinstance(row, str)}{row!r}: an answer is (start, "
             "text), with the character at which it starts in the context"
         )
     row = list(row)
-    if len(row) == 2 and isinstance(row[1], str):
+    if (
+        len(row) == 2
+        and isinstance(row[1], str)
+        and not (may_lack_start and isinstance(row[0], str))
+    ):
         row = [row]
     answers: list[Answer] = []
     for answer in row:
-        if isinstance(answer, dict):
-            answers += _read(answer, where)
+        if isinstance(answer, dict) or (may_lack_start and isinstance(answer, str)):
+            answers += answers_in(answer, where, may_lack_start=may_lack_start)
             continue
         is_pair = isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
         if not is_pair or not isinstance(answer[1], str) or not is_whole_number(answer[0]):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from skdice.inspection.gradients import LossGradientDisplay
     from skdice.inspection.misfits import alignment_report
     from skdice.inspection.next_rows import next_to_label
+    from skdice.inspection.rejection import RejectDisplay
     from skdice.inspection.report import html_report
     from skdice.inspection.suspects import suspect_labels
     from skdice.inspection.sweep import TverskySweepDisplay
@@ -28,6 +29,7 @@ _MODULES = {
     "ComparisonDisplay": "comparison",
     "DecisionDisplay": "decision",
     "LossGradientDisplay": "gradients",
+    "RejectDisplay": "rejection",
     "TverskySweepDisplay": "sweep",
     "alignment_report": "misfits",
     "html_report": "report",
@@ -49,6 +51,7 @@ __all__ = [
     "Imbalance",
     "ImbalanceDisplay",
     "LossGradientDisplay",
+    "RejectDisplay",
     "SpanConfusionDisplay",
     "TrainingHistoryDisplay",
     "TverskySweepDisplay",

@@ -95,7 +95,7 @@ class TverskySweepDisplay:
         """
         check_has("estimator", estimator, "fit", "task", "loss")
         alphas = as_numbers("alphas", alphas).tolist()
-        if not all(0 <= alpha <= 1 for alpha in alphas):
+        if not alphas or not all(0 <= alpha <= 1 for alpha in alphas):
             raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
         if estimator.task.judged == "answers":
             raise ValueError(
@@ -106,17 +106,14 @@ class TverskySweepDisplay:
         loss = estimator.loss if is_tversky else resolve_loss("tversky")
         estimator = clone(with_pos_label(estimator, y)).set_params(loss=loss)
         splits = folds_of(cv, X, y, is_classifier(estimator))
-        values = {name: np.empty((len(alphas), len(splits))) for name in MEASURES}
-        measure = ""
+        table = np.empty((len(MEASURES), len(alphas), len(splits)))
         for i, alpha in enumerate(alphas):
-            weights = {"loss__alpha": float(alpha), "loss__beta": 1.0 - float(alpha)}
             for j, (train, test) in enumerate(splits):
-                model = clone(estimator).set_params(**weights)
+                model = clone(estimator).set_params(loss__alpha=alpha, loss__beta=1.0 - alpha)
                 model.fit(take(X, train), take(y, train))
-                scores, measure = model.evaluate(take(X, test), take(y, test)), model.measure_
-                for name in MEASURES:
-                    values[name][i, j] = scores[name]
-        return cls(alphas, values, measure).plot()
+                scores = model.evaluate(take(X, test), take(y, test))
+                table[:, i, j] = [scores[name] for name in MEASURES]
+        return cls(alphas, dict(zip(MEASURES, table, strict=True)), model.measure_).plot()
 
     @classmethod
     def from_search(cls, search: Any) -> Self:

@@ -89,6 +89,17 @@ def overlap_loss(
     return losses / at_least_tiny(factors.sum()) if inputs.reduction == "mean" else losses
 
 
+def memory_of_counts(positives: float, n_updates: int) -> float:
+    """What "auto" takes for `ema_decay`, where a batch holds so many positives on average.
+
+    The counts reach back over about 30 positives, though over no more than a tenth of the
+    training. A batch of two positives or more needs none of others.
+    """
+    if positives >= 2:
+        return 0.0
+    return min(max(1 - max(positives / 30, 10 / n_updates), 0.0), 0.999)
+
+
 def resolve_average(inputs: LossInputs, average: str, background: int | None) -> str:
     """Read "auto": over all classes of a softmax, pooled FP equal FN, so it is macro there."""
     if average != "auto":
@@ -127,7 +138,7 @@ class OverlapLoss(Loss):
         "class_weight": CLASS_WEIGHT,
         "ohem_ratio": number(0),
         "surrogate": [StrOptions({"none", "log"})],
-        "ema_decay": number(0, 1),
+        "ema_decay": [*number(0, 1), StrOptions({"auto"})],
     }
     excludes_background = True
     heeds_weights = True
@@ -144,7 +155,7 @@ class OverlapLoss(Loss):
     class_weight: ClassWeight = None
     ohem_ratio: Number = 0.0
     surrogate: str = "log"
-    ema_decay: Number = 0.0
+    ema_decay: Number | str = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -185,13 +196,29 @@ class OverlapLoss(Loss):
     @property
     def is_stateful(self) -> bool:
         """True if it averages over the batches of training."""
-        return is_above_zero(self.ema_decay)
+        return is_above_zero(self._prepared("ema_decay"))
 
     def prepare(self, class_counts: Any, *args: Any, **kwargs: Any) -> Self:
         """Tell the loss about the training data and forget earlier batches; see `Loss.prepare`."""
         super().prepare(class_counts, *args, **kwargs)
+        self.ema_decay_ = 0.0
+        if self.n_updates_ is not None and self.surrogate == "log":
+            positives = self.n_epochs_ * self._rarest_positives() / self.n_updates_
+            self.ema_decay_ = memory_of_counts(positives, self.n_updates_)
         self.running_ = torch.zeros(3, len(self.class_counts_)) if self.is_stateful else None
         return self
+
+    def _rarest_positives(self) -> float:
+        """Training examples of what has a ratio: all counted classes together, or the rarest."""
+        background = self.background_ if isinstance(self.background, str) else self.background
+        counted = [n for i, n in enumerate(self.class_counts_.tolist()) if n and i != background]
+        together = self.average == "micro" or (self.average == "auto" and background is not None)
+        return sum(counted) if together else min(counted, default=0.0)
+
+    def _prepared(self, name: str) -> Any:
+        if name == "ema_decay" and isinstance(self.ema_decay, str):
+            return getattr(self, "ema_decay_", 0.0)
+        return super()._prepared(name)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         if (

@@ -149,6 +149,8 @@ class Loss(ParametrizedModule):
         multilabel: bool = False,
         n_samples: float | None = None,
         classes: Any = None,
+        n_epochs: int = 1,
+        n_updates: int | None = None,
     ) -> Self:
         """Tell the loss about the training data, once, before training.
 
@@ -164,6 +166,9 @@ class Loss(ParametrizedModule):
             Number of training examples. None is the sum of `class_counts`.
         classes : array of shape (n_classes,) or None, default=None
             The labels, for a `class_weight` by label. None numbers them from 0.
+        n_epochs, n_updates : int, default=1 and None
+            Passes over the training data and updates in all of them, for ``ema_decay="auto"``,
+            which is 0 where `n_updates` is None.
 
         Returns
         -------
@@ -187,9 +192,11 @@ class Loss(ParametrizedModule):
         if not 0 <= n < np.inf:
             raise ValueError(f"n_samples={n_samples!r} must be finite and at least 0")
         for part in self.parts.values():
-            part.prepare(class_counts, background, multilabel, n_samples, classes)
+            of_data = class_counts, background, multilabel, n_samples, classes
+            part.prepare(*of_data, n_epochs, n_updates)
         self.background_ = background
         self.multilabel_ = multilabel
+        self.n_epochs_, self.n_updates_ = n_epochs, n_updates
         self.register_buffer("class_counts_", torch.tensor(counts))
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
         # As buffers, factors of classes move to the device once and not in every step.

@@ -4,10 +4,11 @@
 from skdice.metrics import calibration, classification, qa, span
 from skdice.metrics.calibration import *
 from skdice.metrics.classification import *
-from skdice.metrics.decisions import bounds, objectives, positive
+from skdice.metrics.decisions import bounds, objectives, positive, rejection
 from skdice.metrics.decisions.bounds import *
 from skdice.metrics.decisions.objectives import *
 from skdice.metrics.decisions.positive import *
+from skdice.metrics.decisions.rejection import *
 from skdice.metrics.qa import *
 from skdice.metrics.span import *
 
@@ -18,5 +19,6 @@ __all__ = [
     *objectives.__all__,
     *positive.__all__,
     *qa.__all__,
+    *rejection.__all__,
     *span.__all__,
 ]

@@ -181,7 +181,7 @@ class SpanScales:
         truth, kinds = np.array(right), np.array([span.type for span in spans])
         scores = np.array([span.score for span in spans])
         self.of_all = _curve(scores, truth)
-        log_odds = _curved(scores, self.of_all)
+        log_odds = _logs(scores) @ np.array(self.of_all)
         for kind in sorted(set(kinds.tolist())):
             self.of_type[kind] = _scale(log_odds[kinds == kind], truth[kinds == kind])
 
@@ -189,8 +189,8 @@ class SpanScales:
         """The spans with corrected scores."""
         corrected = []
         for span in spans:
-            log_odds = _curved(span.score, self.of_all)
-            log_odds = _scaled(log_odds, self.of_type.get(span.type, (1.0, 0.0)))
+            slope, offset = self.of_type.get(span.type, (1.0, 0.0))
+            log_odds = slope * (_logs(span.score) @ np.array(self.of_all)) + offset
             corrected.append(span._replace(score=float(expit(log_odds))))
         return corrected
 
@@ -216,17 +216,7 @@ def _curve(scores: np.ndarray, truth: np.ndarray) -> tuple[float, ...]:
     return tuple((start + share * (curve - start)).tolist())
 
 
-def _curved(scores: Any, curve: tuple[float, ...]) -> Any:
-    """Corrected log-odds."""
-    return _logs(scores) @ np.array(curve)
-
-
 def _scale(log_odds: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     temperature, (bias,) = calibrate(log_odds[:, None], truth[:, None], biases=True)
     share = len(truth) / (len(truth) + FEW_SPANS)
     return 1 + share * (1 / temperature - 1), share * float(bias) / temperature
-
-
-def _scaled(log_odds: Any, scale: tuple[float, float]) -> Any:
-    slope, offset = scale
-    return slope * log_odds + offset

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from sklearn.utils.metadata_routing import UNUSED
 
-from skdice._checks import check_choice, shown
+from skdice._checks import check_choice, check_lengths, shown
 from skdice._types import ArrayLike, Data
 from skdice.inputs.labels import UNKNOWN, as_labels, known_labels
+from skdice.inputs.rows import check_weights
 from skdice.metrics.decisions.positive import positive_of
 
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
@@ -30,39 +30,31 @@ def class_scores(
     predicted counts as 0. Of 0/1 rows the averages are micro, and macro F1 and the F1 of each label
     are added.
     """
-    known = np.asarray(classes).tolist()
     if len(np.shape(y_pred)) != y_true.ndim:
         raise ValueError(f"y has shape {y_true.shape}, but the predictions {np.shape(y_pred)}")
-    if y_true.ndim == 2:
-        y_pred = known_labels(y_pred, known, True, name="y_pred")
+    check_lengths(y=y_true, y_pred=y_pred)
+    if not len(y_true):
+        raise ValueError("y is empty (0 samples): at least 1 sample is required")
+    names, several = np.asarray(classes), y_true.ndim == 2
+    if several:
         # A label that is not known counts as a right no, in none of the counts of F1.
-        found = (y_pred == 1) & (y_true != UNKNOWN)
-        return _scores_of_rows(y_true == 1, found, known, sample_weight)
-    y_pred = as_labels(y_pred, name="y_pred")
-    accuracy = accuracy_score(y_true, y_pred, sample_weight=sample_weight)
-    how: dict[str, Any] = {"average": "macro", "labels": known}
-    if positive is not None:
-        label, how = known[positive], {"average": "binary"}
-        y_true, y_pred = y_true == label, y_pred == label
-    values = precision_recall_fscore_support(
-        y_true, y_pred, sample_weight=sample_weight, zero_division=0, **how
-    )
-    names = ("precision", "recall", "f1", "accuracy")
-    return dict(zip(names, map(float, (*values[:3], accuracy)), strict=True))
-
-
-def _scores_of_rows(
-    true: np.ndarray, found: np.ndarray, names: list[Any], sample_weight: Any
-) -> dict[str, float]:
-    """The scores of several labels a row, from boolean rows."""
-    weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight)
-    counts = np.stack([weight @ (true & found), weight @ found, weight @ true])
-    precision, recall, f1 = precision_recall_f1(counts.sum(axis=1, keepdims=True))[:, 0]
-    of_label = precision_recall_f1(counts)[2]
-    accuracy = weight @ (true == found).all(axis=1) / weight.sum()
-    scores = {"precision": precision, "recall": recall, "f1": f1, "accuracy": accuracy}
-    scores |= {"f1_macro": of_label.mean()}
-    scores |= {f"{OF_LABEL}{name}": of_label[i] for i, name in enumerate(names)}
+        found = (known_labels(y_pred, names, True, "y_pred") == 1) & (y_true != UNKNOWN)
+        true = y_true == 1
+    else:
+        y_pred = as_labels(y_pred, name="y_pred")
+        true, found = (labels[:, None] == names for labels in (y_true, y_pred))
+    weight = check_weights(sample_weight, len(true))
+    weight = np.ones(len(true)) if weight is None else weight
+    counts = np.stack([weight @ part for part in (true & found, found, true)])
+    of_class = precision_recall_f1(counts)
+    means = of_class.mean(axis=1) if positive is None else of_class[:, positive]
+    if several:
+        means = precision_recall_f1(counts.sum(axis=1, keepdims=True))[:, 0]
+    scores = dict(zip(("precision", "recall", "f1"), means, strict=True))
+    scores["accuracy"] = weight @ (true == found).all(axis=1) / weight.sum()
+    if several:
+        scores["f1_macro"] = of_class[2].mean()
+        scores |= {f"{OF_LABEL}{name}": f1 for name, f1 in zip(names, of_class[2], strict=True)}
     return {name: float(value) for name, value in scores.items()}
 
 

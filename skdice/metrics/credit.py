@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -35,7 +34,7 @@ def credit(true: Rows, pred: Rows, mode: str) -> tuple[dict[str, np.ndarray], np
         return _each_error_once(true, pred, kinds)
 
     def counted(true: Rows, pred: Rows) -> np.ndarray:
-        hits = sum(_HITS[mode](*pair) for pair in zip(true, pred, strict=True))
+        hits = sum(_n_found(*pair, mode) for pair in zip(true, pred, strict=True))
         return np.array([hits, sum(map(len, pred)), sum(map(len, true))], dtype=float)
 
     def of_kind(kind: str) -> np.ndarray:
@@ -51,14 +50,6 @@ def _of_type(spans: list[Span], kind: str) -> list[Span]:
 # ---- the schemas of SemEval-2013
 
 
-def _n_same(true: list[Span], pred: list[Span]) -> float:
-    return len(set(true) & set(pred))
-
-
-def _n_same_borders(true: list[Span], pred: list[Span]) -> float:
-    return len({span[1:] for span in true} & {span[1:] for span in pred})
-
-
 def _n_overlapping(true: list[Span], pred: list[Span]) -> int:
     """The most pairs of spans that overlap, each span in one pair."""
     left, right = (sorted(spans, key=lambda span: span[1]) for spans in (true, pred))
@@ -71,22 +62,17 @@ def _n_overlapping(true: list[Span], pred: list[Span]) -> int:
     return n
 
 
-def _n_half(true: list[Span], pred: list[Span]) -> float:
-    """Pairs that overlap; those with other borders count half."""
-    return (_n_same_borders(true, pred) + _n_overlapping(true, pred)) / 2
-
-
-def _n_same_type(true: list[Span], pred: list[Span]) -> float:
-    kinds = {span[0] for span in true}
-    return sum(_n_overlapping(_of_type(true, kind), _of_type(pred, kind)) for kind in kinds)
-
-
-_HITS: dict[str, Callable[[list[Span], list[Span]], float]] = {
-    "strict": _n_same,
-    "exact": _n_same_borders,
-    "partial": _n_half,
-    "type": _n_same_type,
-}
+def _n_found(true: list[Span], pred: list[Span], mode: str) -> float:
+    """Return what counts as found, by a schema."""
+    if mode == "strict":
+        return len(set(true) & set(pred))
+    if mode == "type":
+        kinds = {span[0] for span in true}
+        return sum(_n_overlapping(_of_type(true, kind), _of_type(pred, kind)) for kind in kinds)
+    n_same_borders = len({span[1:] for span in true} & {span[1:] for span in pred})
+    if mode == "exact":
+        return n_same_borders
+    return (n_same_borders + _n_overlapping(true, pred)) / 2  # those with other borders count half
 
 
 # ---- each error once

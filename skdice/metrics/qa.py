@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import check_choice, check_lengths, checked, shown
+from skdice._checks import check_choice, check_lengths, checked
 from skdice._types import Rows
+from skdice.inputs.answers import answers_in
 from skdice.inputs.rows import as_row_list
 
 __all__ = [
@@ -74,21 +75,6 @@ def _pieces(text: str, language: str) -> list[str]:
     return text.split() if language == "en" else _CMRC_PIECE.findall(text)
 
 
-def answer_texts(answers: Any) -> list[str]:
-    """The texts of one row's answers; [""] where there is none."""
-    if answers is None:
-        return [""]
-    if isinstance(answers, str):
-        return [answers]
-    if isinstance(answers, dict):
-        texts = answers["text"]
-        return answer_texts(texts) if isinstance(texts, str) else list(texts) or [""]
-    if len(answers) == 2 and isinstance(answers[1], str) and not isinstance(answers[0], str):
-        return [answers[1]]
-    texts = [text for answer in answers for text in answer_texts(answer)]
-    return texts or [""]
-
-
 def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
     """The best score of each prediction over its row's answers."""
     check_choice("language", language, LANGUAGES)
@@ -103,13 +89,8 @@ def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
         )
     found = []
     for i, (answers, text) in enumerate(zip(rows, texts, strict=True)):
-        try:
-            gold = [answer for answer in answer_texts(answers) if _pieces(answer, language)] or [""]
-        except (TypeError, LookupError, AttributeError, RecursionError):
-            raise TypeError(
-                f"y_true[{i}] is {shown(answers)}: give (start, text), a list of them, a text, "
-                "SQuAD's dicts, or None where there is no answer"
-            ) from None
+        given = [text for _, text in answers_in(answers, f"y_true[{i}]", may_lack_start=True)]
+        gold = [answer for answer in given if _pieces(answer, language)] or [""]
         found.append(max(score(answer, text) for answer in gold))
     return found
 

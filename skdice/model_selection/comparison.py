@@ -21,7 +21,7 @@ from skdice import __version__
 from skdice._checks import check_has, checked, shown
 from skdice._tables import html_table, text_table
 from skdice._types import Data
-from skdice.datasets.files import parse_json, write_text
+from skdice.datasets.reading import parse_json
 from skdice.engine.checkpoints import digest
 from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update
@@ -33,6 +33,7 @@ from skdice.model_selection.candidates import Candidate, model_of_label, parse_m
 from skdice.model_selection.intervals import F1_WITHOUT, difference, scores_and_parts
 from skdice.model_selection.progress import ComparisonProgress, OfUpdates
 from skdice.resampling.drawing import check_sampler, draw_rows
+from skdice.whole_files import write_text
 
 MOST_SEEDS = 100_000
 

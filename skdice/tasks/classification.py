@@ -191,6 +191,7 @@ class Classification(Task):
         share = _shares(data)[rows]
         total = float(share.sum(dtype=float))
         of_loss = {"multilabel": model.multilabel_, "classes": model.classes_}
+        of_loss |= self.updates(model, len(share))
         if model.multilabel_:
             targets = dataset.targets[rows]
             # Of all rows, as if those whose label is not known were like the others.
@@ -202,6 +203,10 @@ class Classification(Task):
         positive = positive_index(model)
         background = None if positive is None else 1 - positive
         return prepared_loss(model, counts, total, mode, background=background, **of_loss)
+
+    def updates(self, model: Any, n_rows: int) -> dict[str, int]:
+        """Return what ``ema_decay="auto"`` follows: nothing, as full fits do not gain by it."""
+        return {}
 
     def _indices(self, model: Any, data: Examples) -> np.ndarray:
         return places_of(data.targets, model.classes_)
@@ -290,8 +295,17 @@ class Classification(Task):
         if model.long_texts != "truncate":
             how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
         notes = f"Texts of more than {longest} subwords: skdice {how}."
+        if margin := getattr(model, "tuned_for_", {}).get("reject_margin"):
+            notes += (
+                " The tuned decision leaves rows to a person: those whose two best classes, or a "
+                f"label's yes and no, are less than {margin:.3g} apart in log-odds. A head cannot "
+                "do that: this model decides them too."
+            )
         if not native:
-            return notes
+            return (
+                f"{notes} Encoder and head read elsewhere see the first {longest} subwords only, "
+                'and predict what skdice does with `long_texts="truncate"`.'
+            )
         return (
             f"{notes} A pipeline knows no windows. It needs `truncation=True, "
             f"max_length={longest}` in its call, and then reads the beginning only."
@@ -350,7 +364,9 @@ class Classification(Task):
         if not model.multilabel_:
             return classification_report(y, predicted, **how)
         names = model.classes_.astype(str)
-        rows = known_labels(y, names, True)
+        rows = known_labels(y, names, True, missing=True)
+        # A label that is not known counts as a right no, in none of the counts of F1.
+        predicted, rows = np.where(rows == UNKNOWN, 0, predicted), (rows == 1).astype(int)
         if len(names) == 1:  # whose one column would be taken for labels
             how["labels"] = [1]
         return classification_report(rows, predicted, target_names=names, **how)

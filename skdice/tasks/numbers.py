@@ -21,10 +21,11 @@ from torch import nn
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import Examples, Mode
+from skdice.engine.module import finite_bias
 from skdice.engine.parts import FastDropout
+from skdice.engine.recipe import updates_of
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
-from skdice.tasks._base import Blocks
 from skdice.tasks.classification import Classification
 
 
@@ -86,6 +87,10 @@ class Numbers(Classification):
         if model.module is not None:
             _check_outputs(model, inputs, seed, kind)
 
+    def updates(self, model: Any, n_rows: int) -> dict[str, int]:
+        """Return the passes over the rows, and the updates in all."""
+        return updates_of(model, n_rows)
+
     def encode(self, model: Any, inputs: Any, cuts: Any = None) -> Any:
         """Return the rows."""
         return inputs
@@ -98,9 +103,6 @@ class Numbers(Classification):
 
     def count_cuts(self, model: Any, inputs: Any, cuts: Any) -> None:
         """Count nothing: rows are whole."""
-
-    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
-        """Tune nothing."""
 
     # ---- predictions
 
@@ -128,6 +130,16 @@ class Head(nn.Module):
         super().__init__()
         self.body = body
         self.of_user = of_user
+
+    @torch.no_grad()
+    def start_from(self, bias: torch.Tensor | None) -> None:
+        """Let the logits begin near this bias; a module of the user's is left as it is."""
+        if bias is not None and not self.of_user:
+            *_, last = self.body.modules()
+            # Without any weights, the gradient of a bias at the log-prior is rounding alone, of
+            # which Adam makes whole steps.
+            last.get_parameter("weight").mul_(0.01)
+            last.get_parameter("bias").copy_(finite_bias(bias))
 
     def torch_draws(self, own_attention: bool) -> bool:
         """Return True if training may draw in other ways than by `FastDropout`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from skdice.datasets import (
     read_dataset,
     read_table,
 )
-from skdice.datasets.auto import task_of
+from skdice.datasets.dataset import task_of
 from skdice.datasets.source import Source
 
 
@@ -102,11 +103,34 @@ def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
 
 
 def test_a_table_asks_no_tool(tmp_path, monkeypatch):
-    from skdice.datasets import find, labels
+    from skdice.datasets import detection, texts
 
-    monkeypatch.setattr(find, "formats", pytest.fail)
-    monkeypatch.setattr(labels, "formats", pytest.fail)
+    monkeypatch.setattr(detection, "formats", pytest.fail)
+    monkeypatch.setattr(texts, "formats", pytest.fail)
     path = put(tmp_path, "id,text,label\n1,see you,ham\n2,win now,spam\n", "a.csv")
     assert read_dataset(path).y == ["ham", "spam"]
     words = "Sentence #,Word,Tag\n1,Ann,B-PER\n,sings,O\n2,Rome,B-LOC\n"
     assert read_dataset(put(tmp_path, words, "b.csv")).y == [["B-PER", "O"], ["B-LOC"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "id,text,label\n1,see you,ham\n2,win now,spam\n"),
+        ("a.conll", "Ann\tB-PER\n\nRome\tB-LOC\n"),
+        ("a.jsonl", '{"text": "a b", "label": "x"}\n{"text": "c d", "label": "y"}\n'),
+        ("b.jsonl", '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}\n'),
+        ("a.tsv", "text\tlabel\nsee you\tham\nwin now\tspam\n"),
+    ],
+)
+def test_a_file_is_opened_once(tmp_path, monkeypatch, name, text):
+    path, opened, plain = put(tmp_path, text, name), [], io.open
+
+    def counted(file, *args, **how):
+        if str(file) == str(path):
+            opened.append(file)
+        return plain(file, *args, **how)
+
+    monkeypatch.setattr(io, "open", counted)  # of pathlib, too
+    read_dataset(path)
+    assert len(opened) == 1

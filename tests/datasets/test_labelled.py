@@ -190,6 +190,9 @@ def test_several_labels_in_a_cell(tmp_path, sign):
     with pytest.raises(ValueError, match=r"is 'spam.* ad' one label, or several.*label_separator="):
         read_table(path)
     assert read_table(path, label_separator="")[1] == [f"spam{sign} ad", "ham", "ad"]
+    path.write_text(f"text\tlabel\nwin it\tspam{sign} ad\nbuy it\tspam\n")
+    with pytest.raises(ValueError, match="one label, or several"):  # two labels in two forms
+        read_table(path)
     path.write_text(f"text\tlabel\nAlbany is old\tNew York{sign} NY\nRome is\tItaly\n")
     assert read_table(path)[1] == [f"New York{sign} NY", "Italy"]  # no other cell holds a part
 

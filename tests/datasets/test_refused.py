@@ -51,6 +51,12 @@ def test_a_column_beside_the_text_makes_no_pair(tmp_path, header, others, text):
     assert (data.X, data.y, data.columns["text"]) == (TEXTS, ["0", "1", "0"], [text])
 
 
+def test_a_line_is_counted_in_the_file_also_behind_a_text_of_several(tmp_path):
+    path = put(tmp_path, "a.csv", 'text,label\n"one\ntwo\nthree",x\nfour,y\nfive,six,z\n')
+    with pytest.raises(ValueError, match=r"line 6: 3 column\(s\), but 2 in the first line"):
+        read_table(path)
+
+
 def test_two_texts_need_names_of_a_pair_or_a_user(tmp_path):
     path = put(tmp_path, "a.csv", "claim,evidence,label\na b,c d,x\ne f,g h,y\n")
     with pytest.raises(ValueError, match=r"\['claim', 'evidence'\], not 1: .*text_columns"):
@@ -321,6 +327,8 @@ def test_tables_of_tokens_are_read_in_one_pass(tmp_path):
     rows = "".join(f"{name},w{i},NN,O\n" for i, name in enumerate(names))
     path = put(tmp_path, "a.csv", "Sentence #,Word,POS,Tag\n" + rows)
     assert calls(read_dataset, path) < 5 * n  # generators of lines and cells, no other call
+    path = put(tmp_path, "b.csv", "Sentence #,Word,POS,Tag\n" + rows.replace("w7,", "[,"))
+    assert calls(read_dataset, path) < 5 * n  # a bracket is no list to be looked for
     columns = "".join(f"w{i % 7}\tO\n" + "\n" * (i % 10 == 9) for i in range(n))
     few, many = put(tmp_path, "few.txt", columns), put(tmp_path, "many.txt", columns * 20)
     assert calls(read_dataset, many) < 8 * calls(read_dataset, few)

@@ -128,10 +128,12 @@ def test_bert_mrc_files(tmp_path):
         set(r) for r, t in zip(NESTED, SENTENCES, strict=True) if t
     ]
     assert queries == {"LOC": "find LOC", "ORG": "find ORG", "PER": "find PER"}
-    records[0]["start_position"], records[0]["end_position"] = [4], [9]
-    path.write_text(json.dumps(records))
-    with pytest.raises(ValueError, match="record 1: the span 4 to 9"):
-        read_mrc_ner(path)
+    n = len(records[0]["context"].split())
+    for start, end in ((4, 9), (0, n), (-1, 0), (2, 1)):
+        records[0]["start_position"], records[0]["end_position"] = [start], [end]
+        path.write_text(json.dumps(records))
+        with pytest.raises(ValueError, match=f"record 1: the span {start} to {end} "):
+            read_mrc_ner(path)
     records[0]["start_position"], records[0]["end_position"] = [0.5], [1]
     path.write_text(json.dumps(records))
     with pytest.raises(ValueError, match=r"record 1: the span 0.5 to 1"):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from skdice.datasets import read_conll, write_conll
-from skdice.datasets.files import replacing, write_text
 from skdice.folders import replaced
+from skdice.whole_files import replacing, write_text
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="devices, pipes and modes of POSIX")
 LONG = "n" * 246 + ".txt"  # 250 bytes; a name has 255 at most

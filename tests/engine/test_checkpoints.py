@@ -77,6 +77,15 @@ def test_classifier_goes_on_from_any_update(tmp_path, numbers, whole, moment, ev
     assert len(steps) == 16 - moment // every * every
 
 
+def test_memory_by_the_rule_goes_on(tmp_path, numbers):
+    settings = {"loss": "dice", "batch_size": 4}
+    whole = classifier(**settings).fit(*numbers)
+    assert whole.net_.criterion_.is_stateful
+    with killed_at(7):
+        classifier(tmp_path, **settings).fit(*numbers)
+    assert_same_fit(whole, classifier(tmp_path, **settings).fit(*numbers))
+
+
 def test_another_kind_of_device_begins_anew(tmp_path, monkeypatch, numbers):
     folders, make = [], DiceClassifier._checkpoints
 

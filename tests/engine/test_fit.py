@@ -25,8 +25,10 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.engine.fit import Progress
+from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
 from skdice.resampling import BalancedBatchSampler
+from tests.data import SENTENCES, TAGS
 from tests.fits import Tells, word_tables_from
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 5))
@@ -592,3 +594,21 @@ def test_the_best_epoch_is_the_first_of_equals():
     assert (progress.best_score, progress.stale) == (0.8, 0)
     assert not progress.note(0.8)
     assert progress.stale == 1
+
+
+def test_a_micro_batch_is_run_again_with_the_same_dropout(tiny_backbone, monkeypatch):
+    """Else its gradients would be those of another network than its share of the loss is of."""
+    seen, logits_of = [], FineTuningNet.logits_of
+
+    def note(net, inputs):
+        seen.append(logits_of(net, inputs))
+        return seen[-1]
+
+    monkeypatch.setattr(FineTuningNet, "logits_of", note)
+    settings = dict(max_epochs=1, batch_size=2, gradient_accumulation=3, dropout=0.5, lr=1e-2)
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, random_state=0, **settings)
+    tagger.fit(SENTENCES, TAGS)
+    assert len(seen) == 12  # of two updates
+    for first, again in ((seen[:3], seen[3:6]), (seen[6:9], seen[9:])):
+        assert all(map(torch.equal, first, again))
+    assert not torch.equal(seen[0][:2], seen[1][:2])

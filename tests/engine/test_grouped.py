@@ -19,7 +19,6 @@ from skdice import (
 from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.layouts import layout_to_train
 from skdice.engine.layouts.architectures import ARCHITECTURES
 from skdice.engine.layouts.grouped import Grouped, recurring_size
 from skdice.engine.layouts.layout import Padding
@@ -80,9 +79,7 @@ def gradients(net, dataset, *, pack):
 
 def layout_of(model):
     """The layout of a fit on nothing."""
-    dataset = EncodedDataset([])
-    settings = {"device": "cpu", "pack": True, "criterion": None, "batch_size": 5}
-    return layout_to_train(model.net_.module_, dataset, Padding(0), **settings)
+    return model.net_.layout(EncodedDataset([]))
 
 
 def assert_pack_changes_nothing(model, dataset):

@@ -100,6 +100,7 @@ CASES = {
     "spans": (DiceMRCTagger, {"queries": {"PER": "who"}, "answerable_weight": 0.5}, 17, {}),
     "numbers": (DiceClassifier, {"loss": "dsc", "hidden_layer_sizes": (3,)}, 17, {}),
     "numbers, weights": (DiceClassifier, {}, 17, WEIGHTS),
+    "numbers, memory": (DiceClassifier, {"loss": "dice", "max_epochs": 12}, 13, {}),
 }
 
 

@@ -77,6 +77,20 @@ def test_the_wider_the_encoder_the_smaller_the_rate():
             assert choose_rate(width, two_classes=True, **how) == choose_rate(width, **how)
 
 
+@pytest.mark.parametrize(
+    ("size", "factor"), [(1, 0.177), (2, 0.25), (8, 0.5), (16, 0.707), (32, 1), (64, 1), (128, 1)]
+)
+def test_the_rate_follows_a_small_batch(size, factor):
+    for how in ({}, {"two_classes": True}, {"adapted": True}, {"kind": "xlnet"}):
+        for width in (384, 768, 1024):
+            rate = choose_rate(width, **how)
+            found = choose_rate(width, **how, batch_share=size / 32)
+            assert found == pytest.approx(rate * factor, rel=0.05)  # two digits
+            assert size < 32 or found == rate
+    assert choose_rate(384, constant=True, batch_share=size / 32) <= choose_rate(384, constant=True)
+    assert choose_rate(384, "encoder", batch_share=size / 32) == choose_rate(384, "encoder")
+
+
 def test_rates_of_architectures_are_those_of_their_authors():
     for kind, rates in RATES_OF_KINDS.items():
         assert kind in CONFIG_MAPPING
@@ -101,6 +115,19 @@ def test_kin_of_adam_are_known_by_their_names():
     known = [torch.optim.Adam, torch.optim.AdamW, torch.optim.RAdam]
     assert all(map(is_adam, [*known, functools.partial(torch.optim.AdamW, eps=1e-6)]))
     assert not any(map(is_adam, [torch.optim.SGD, torch.optim.Adagrad, lambda p: None]))
+
+
+def test_the_guide_shows_the_rates_of_small_batches():
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "recipe.md").read_text()
+    table = page.partition("| rows of an update |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.split()[0] for cell in row.strip("| ").split("|")] for row in table]
+    assert len(rows) == 3
+    for size, of_many, of_two in rows:
+        share = int(size) / 32
+        found = choose_rate(384, batch_share=share)
+        assert (found, choose_rate(384, two_classes=True, batch_share=share)) == (
+            float(of_many), float(of_two),
+        )  # fmt: skip
 
 
 def test_the_guide_shows_the_passes_of_two_classes():

@@ -532,7 +532,7 @@ def test_groups_reach_the_splitter():
         (groups[:3], "groups holds 3 rows"),
         ([*groups[1:], None], r"groups\[599\] is None.* a group of its own"),
         (np.where(np.arange(600) == 7, np.nan, groups), r"groups\[7\] is nan"),
-        (groups[:, None], r"groups\[0\] is array\(\[.*give one value"),
+        (groups[:, None], r"groups\[0\] is array\(\[.*give each row a value"),
     ):
         with pytest.raises(ValueError, match=message):
             BiasTunedClassifier(GaussianNB()).fit(X, Y, groups=wrong)

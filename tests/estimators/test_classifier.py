@@ -76,6 +76,61 @@ def test_modules_and_hidden_layers():
     assert torch.equal(module[0].weight, before)  # the user's module is copied
 
 
+SEVERAL = np.column_stack([Y, X[:, 0] > 1.5])
+
+
+@pytest.mark.parametrize("loss", ["ce", "focal", CrossEntropyLoss(class_weight=[1.0, 3.0])])
+@pytest.mark.parametrize("y", [Y, np.minimum(Y + 2 * (X[:, 0] > 1.5), 2), SEVERAL])
+@pytest.mark.parametrize("sizes", [(), (8,)])
+def test_the_first_probabilities_are_the_shares(loss, y, sizes):
+    if y.ndim == 1:
+        weights = np.ones(y.max() + 1)
+        shares = np.bincount(y) / len(y)
+    else:
+        weights, shares = np.ones(2), y.mean(axis=0)
+    if isinstance(loss, CrossEntropyLoss):
+        if len(weights) != 2 or y.ndim == 2:
+            return  # the weights are of two classes
+        shares = shares * [1.0, 3.0] / (shares @ [1.0, 3.0])
+    how = {"max_epochs": 1, "lr": 1e-12, "hidden_layer_sizes": sizes, "random_state": 0}
+    proba = DiceClassifier(loss=loss, **how).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(proba.mean(axis=0), shares, rtol=0.01)
+    assert (proba.std(axis=0) < 0.02).all()
+
+
+@pytest.mark.parametrize("loss", ["ce_dice", "dice", "dsc"])
+def test_overlap_losses_and_modules_begin_as_they_are(loss):
+    how = {"max_epochs": 1, "lr": 1e-12, "random_state": 0}
+    fitted = DiceClassifier(loss=loss, **how).fit(X, Y)
+    module = torch.nn.Linear(20, 2).double()
+    own = DiceClassifier(loss="ce", module=module, **how).fit(X, Y)
+    assert 0.3 < fitted.predict_proba(X)[:, 1].mean() < 0.7
+    want = torch.softmax(module(torch.from_numpy(X)), 1).detach()
+    np.testing.assert_allclose(own.predict_proba(X), want, atol=1e-6)
+
+
+RARE = np.flatnonzero((Y == 0) | (np.cumsum(Y) % 3 == 0))  # about 4 % positives
+
+
+@pytest.mark.parametrize("loss", ["dice", "dsc", "tversky", "ce_dice"])
+@pytest.mark.parametrize(
+    ("size", "epochs", "share"), [(8, 4, 1.0), (8, 1, 1.0), (4, 2, 0.5), (256, 2, None)]
+)
+def test_small_batches_have_a_memory_of_counts(loss, size, epochs, share):
+    rows, labels = X[RARE][:200], Y[RARE][:200]
+    how = {"batch_size": size, "max_epochs": epochs, "random_state": 0}
+    if share == 0.5:  # two batches to an update
+        how["net_params"] = {"gradient_accumulation": 2}
+    updates = epochs * -(-len(rows) // (8 if share else 256))
+    positives = labels.sum() * epochs / updates
+    decay = 0.0 if positives >= 2 else max(1 - max(positives / 30, 10 / updates), 0)
+    assert (decay > 0) == (share is not None)
+    name = "loss__second__ema_decay" if loss == "ce_dice" else "loss__ema_decay"
+    auto = DiceClassifier(loss=loss, **how).fit(rows, labels)
+    fixed = DiceClassifier(loss=loss, **how).set_params(**{name: decay}).fit(rows, labels)
+    np.testing.assert_array_equal(auto.predict_proba(X), fixed.predict_proba(X))
+
+
 def test_tools_around_it():
     grid = GridSearchCV(
         DiceClassifier(loss=TverskyLoss(alpha=0.5, beta=0.5), max_epochs=10, random_state=0),

@@ -56,25 +56,26 @@ def rates(model):
 
 
 @pytest.mark.parametrize(
-    ("params", "epochs"),
+    ("params", "epochs", "rate"),
     [
-        ({}, 4),
-        ({"batch_size": 4}, 3),
-        ({"batch_size": 8}, 3),
-        ({"batch_size": 8, "gradient_accumulation": 2}, 3),
-        ({"batch_size": 16, "gradient_accumulation": 2}, 4),
-        ({"net_params": {"batch_size": 10}}, 3),
-        ({"max_epochs": 2}, 2),
-        ({"net_params": {"max_epochs": 1}}, 1),
-        ({"lr": 1e-3}, 4),
+        ({}, 4, 1e-4),
+        ({"batch_size": 4}, 3, 3.5e-5),  # 1e-4 times the root of 4 / 32
+        ({"batch_size": 8}, 3, 5e-5),
+        ({"batch_size": 8, "gradient_accumulation": 2}, 3, 7.1e-5),
+        ({"batch_size": 16, "gradient_accumulation": 2}, 4, 1e-4),
+        ({"net_params": {"batch_size": 10}}, 3, 5.6e-5),
+        ({"net_params": {"gradient_accumulation": 4}, "batch_size": 2}, 3, 5e-5),
+        ({"max_epochs": 2}, 2, 1e-4),
+        ({"net_params": {"max_epochs": 1}}, 1, 1e-4),
+        ({"lr": 1e-3}, 4, 1e-3),
     ],
 )
-def test_epochs_follow_from_rows_and_batches(tiny_backbone, params, epochs):
+def test_epochs_and_rates_follow_from_rows_and_batches(tiny_backbone, params, epochs, rate):
     model = classifier(tiny_backbone, **params).fit(TEXTS, LABELS)
     assert (model.max_epochs_, model.n_iter_, model.net_.max_epochs) == (epochs,) * 3
     assert [epoch["max_epochs"] for epoch in model.history_] == [epochs] * epochs
     # A number given alone does not spoil the other.
-    assert model.lr_ == model.net_.lr == params.get("lr", 1e-4)
+    assert model.lr_ == model.net_.lr == rate
     assert {epoch["peak_lr"] for epoch in model.history_} == {model.lr_}
 
 

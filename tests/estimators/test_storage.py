@@ -20,6 +20,7 @@ from markdown_it import MarkdownIt
 from safetensors.torch import load_file, save_file
 from scipy.special import softmax
 from transformers import (
+    AutoModel,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
@@ -38,6 +39,7 @@ from skdice import (
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
+from skdice.exceptions import TruncationWarning
 from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
 from skdice.tags.schemes import SCHEMES, to_tags
@@ -198,6 +200,34 @@ def test_transformers_refuses_other_heads(tiny_backbone, pooling, tmp_path):
     assert read.predict(X).tolist() == model.predict(X).tolist()
     with pytest.raises((ValueError, TypeError), match=r"holds a BertModel|no model with the heads"):
         type(model).from_transformers(folder)
+
+
+def test_a_pooled_head_that_is_read_elsewhere_sees_the_beginning_only(tiny_backbone, tmp_path):
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_length=12, **SETTINGS)
+    folder = model.fit(TEXTS, LABELS).save_pretrained(tmp_path / "m")
+    texts = [" ".join(TEXTS[i : i + n]) for i in range(4) for n in (1, 2, 6)]
+    tokenizer = AutoTokenizer.from_pretrained(folder / "encoder")
+    encoder = AutoModel.from_pretrained(folder / "encoder").eval()
+    head = load_file(folder / "head.safetensors")
+    weight, bias = (next(v for v in head.values() if v.ndim == n) for n in (2, 1))
+    given = {"padding": True, "truncation": True, "max_length": 12, "return_tensors": "pt"}
+    tokens = tokenizer(texts, **given)
+    with torch.no_grad():
+        states = encoder(**tokens).last_hidden_state
+    inside = tokens["attention_mask"][..., None]
+    mean = (states * inside).sum(1) / inside.sum(1)
+    by_hand = torch.softmax(mean @ weight.T + bias, -1).numpy()
+    short = np.array([len(ids) <= 12 for ids in tokenizer(texts)["input_ids"]])
+    assert 0 < short.sum() < len(texts)
+    read = DiceSequenceClassifier.from_pretrained(folder)
+    found = read.predict_proba(texts)
+    np.testing.assert_allclose(found[short], by_hand[short], atol=1e-5)
+    assert np.abs(found - by_hand)[~short].max() > 1e-3
+    read.set_params(long_texts="truncate")
+    with pytest.warns(TruncationWarning, match="5 of 12 texts"):
+        np.testing.assert_allclose(read.predict_proba(texts), by_hand, atol=1e-5)
+    card = " ".join((folder / "README.md").read_text().split())
+    assert "elsewhere see the first 12 subwords only" in card
 
 
 def test_a_folder_holds_one_model_only(tiny_backbone, tmp_path):

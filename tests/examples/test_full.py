@@ -36,7 +36,8 @@ def test_jobs_are_all_different_and_the_first_ones_tell_most(harness):
 def test_a_record_is_not_made_again_and_long_fits_get_two_seeds(harness, tmp_path, monkeypatch):
     full = harness["full"]
     monkeypatch.setattr(full, "estimate", lambda folder, job: 5.0 if "read" in str(job) else 50.0)
-    args = argparse.Namespace(small=False, data=tmp_path, records=tmp_path / "full.jsonl")
+    args = argparse.Namespace(small=False, sets=None, data=tmp_path)
+    args.records = tmp_path / "full.jsonl"
     before = full.missing(args)
     assert {job["seed"] for job in before if "reader" in job} == set(range(full.MOST_SEEDS))
     assert {job["seed"] for job in before if "reader" not in job} == {0, 1}

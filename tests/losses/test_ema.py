@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from skdice.losses import DiceLoss, DSCLoss, SpanEndsLoss
+from skdice.losses import CompoundLoss, DiceLoss, DSCLoss, SpanEndsLoss
 
 torch.manual_seed(0)
 BATCHES = [(torch.randn(6, dtype=torch.float64), torch.randint(0, 2, (6,))) for _ in range(4)]
@@ -135,8 +135,60 @@ def test_starts_and_ends_are_counted_apart():
         torch.testing.assert_close(both(logits, target), want)
 
 
+# 1,000 rows with 30 positives, of which a batch of 8 holds 0.24 on average.
 @pytest.mark.parametrize(
-    ("decay", "error"), [(-0.1, ValueError), (1.1, ValueError), ("always", TypeError)]
+    ("n_epochs", "n_updates", "decay"),
+    [
+        (100, 12_500, 1 - 0.24 / 30),
+        (1, 125, 1 - 10 / 125),  # of a short training, a tenth
+        (1, 8, 0.0),  # and of one of ten updates, nothing
+        (10, 150, 0.0),  # two positives in a batch
+        (1000, 1_000_000, 0.999),
+    ],
+)
+def test_auto_reaches_back_over_thirty_positives(n_epochs, n_updates, decay):
+    loss = DiceLoss().prepare([970, 30], 0, n_epochs=n_epochs, n_updates=n_updates)
+    fixed = DiceLoss(ema_decay=decay).prepare([970, 30], 0)
+    assert loss.is_stateful == fixed.is_stateful == (decay > 0)
+    for logits, target in BATCHES:
+        logits = logits.clone().requires_grad_()
+        torch.testing.assert_close(loss(logits, target), fixed(logits, target))
+
+
+@pytest.mark.parametrize(
+    ("loss", "inputs", "positives"),
+    [
+        # A background: all other classes have one ratio.
+        (DiceLoss(), {"class_counts": [900, 60, 40], "background": 0}, 0.1),
+        # Each class has its own: the rarest that training holds.
+        (DiceLoss(), {"class_counts": [900, 60, 40]}, 0.04),
+        (DiceLoss(), {"class_counts": [900, 60, 40, 0]}, 0.04),
+        (DiceLoss(average="macro"), {"class_counts": [900, 60, 40], "background": 0}, 0.04),
+        (DiceLoss(average="macro"), {"class_counts": [40, 60, 900], "background": 0}, 0.06),
+        (
+            DiceLoss(),
+            {"class_counts": [300, 20], "multilabel": True, "n_samples": 1000},
+            0.02,
+        ),
+        (DSCLoss(), {"class_counts": [960, 40], "background": 0}, 0.04),
+    ],
+)
+def test_auto_counts_what_a_ratio_counts(loss, inputs, positives):
+    loss.prepare(**inputs, n_epochs=10, n_updates=10_000)
+    assert loss.ema_decay_ == pytest.approx(min(1 - positives / 30, 0.999))
+    part = CompoundLoss(second=loss).prepare(**inputs, n_epochs=10, n_updates=10_000).second
+    assert part.ema_decay_ == loss.ema_decay_
+
+
+def test_auto_remembers_nothing_unless_it_knows_the_batches():
+    formula = DiceLoss(surrogate="none").prepare([99, 1], 0, n_epochs=9, n_updates=900)
+    untold, zero = DiceLoss().prepare([99, 1], 0), DiceLoss(ema_decay=0)
+    zero.prepare([99, 1], 0, n_epochs=9, n_updates=900)
+    assert not any(loss.is_stateful for loss in (DiceLoss(), formula, untold, zero))
+
+
+@pytest.mark.parametrize(
+    ("decay", "error"), [(-0.1, ValueError), (1.1, ValueError), ("always", ValueError)]
 )
 def test_a_decay_outside_its_range_is_named(decay, error):
     with pytest.raises(error, match="ema_decay"):

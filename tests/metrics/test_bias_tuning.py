@@ -684,7 +684,7 @@ def test_what_scoring_stands_for():
         with pytest.raises(ValueError, match=match):
             resolve_scoring(scoring, kind, three if kind == "classes" else names, 1)
     scorer = make_scorer(f1_score, response_method="predict_proba")
-    with pytest.raises(TypeError, match=r"takes 3: a scorer takes an estimator, so give its met"):
+    with pytest.raises(TypeError, match=r"labels: a scorer takes an estimator, so give its met"):
         resolve_scoring(scorer, "two", names, 1)
     for kind, function in (
         ("two", lambda t: 0),
@@ -816,3 +816,19 @@ def test_the_total_of_a_value_is_a_sum_over_all_decisions(n_kinds):
     counts = Counts(both, predicted.sum(axis=0), truth.sum(axis=0), predicted.any(axis=1).sum(), 9)
     expected = sum(table[t, p] for t, p in zip(truth.flat, predicted.flat, strict=True))
     assert counts.total(table) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_the_errors_of_all_places_of_a_test_add_up_to_what_is_allowed(confidence, monkeypatch):
+    asked, sure = [], RecallAtPrecision.sure
+    monkeypatch.setattr(
+        RecallAtPrecision, "sure", lambda *given: asked.append(given[-1]) or sure(*given)
+    )
+    n = np.arange(1, 4001)[:, None]
+    bound = RecallAtPrecision(0.5, confidence=confidence)
+    bound.promised(Counts(n, n, np.array([4000]), n[:, 0], 4000))
+    ((*levels,),) = asked
+    assert len(levels) >= 4
+    error = 1 - confidence
+    assert levels[:4] == pytest.approx([error, error, error / 4, error / 8])
+    assert sum(levels) <= 2.5 * error

@@ -123,6 +123,7 @@ def test_each_head_remembers_its_own_batches():
         TverskyLoss(smooth=1.0, surrogate="none", ema_decay=0.5),
         DSCLoss(ema_decay=0.5, surrogate="log", smooth=0.01),
         CompoundLoss("ce", DSCLoss(smooth=1.0, surrogate="none", ema_decay=0.9)),
+        *("dice", "ce_dice", DiceLoss(average="macro", background=None)),  # "auto": above 0 here
     ]
     folds = [(np.arange(100), np.arange(100, 150)), (np.arange(40, 150), np.arange(40))]
     models = [
@@ -133,6 +134,9 @@ def test_each_head_remembers_its_own_batches():
     for (train, asked), heads in zip(folds, trained, strict=True):
         for model, head in zip(models, predictions(heads, X[asked]), strict=True):
             alone = model.fit(X[train], y[train]).decision_function(X[asked])
+            assert not hasattr(model.loss, "smooth") or model.net_.criterion_.is_stateful == (
+                model.loss.ema_decay != 0
+            )
             np.testing.assert_allclose(head.decision_function(X[asked]), alone, atol=1e-6)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from skdice.text import subwords, words
+from skdice.text import Entity, subwords, words
 from tests.text.pieces import pieces_of
 
 CHARACTERS = st.sampled_from(
@@ -46,3 +46,9 @@ def test_a_long_word_is_not_cut():
         ends = list(subwords.pieces("ab cd " + "x" * 20 + " yz", lambda text, i: text[i] == " "))
         whole = list(subwords.pieces("x" * 20, lambda text, i: text[i] == " "))
     assert (ends, whole) == ([(0, 5), (5, 26), (26, 29)], [(0, 20)])
+
+
+def test_an_entity_stays_if_the_one_that_overlapped_it_is_gone():
+    text = "0123456789"
+    row = [Entity(a, b, "X", 0.5, text[a:b]) for a, b in ((0, 2), (1, 4), (3, 7), (8, 9))]
+    assert [entity[:2] for entity in words.apart(row)] == [(0, 2), (3, 7), (8, 9)]

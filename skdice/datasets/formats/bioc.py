@@ -17,10 +17,11 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.files import first_line, suffix_of, write_text
-from skdice.datasets.record import Format, Record, Row, as_json, raw
+from skdice.datasets.formats._base import Format, Record, Row, as_json, raw
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity
+from skdice.whole_files import write_text
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports

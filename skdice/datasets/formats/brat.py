@@ -15,14 +15,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from skdice.datasets.documents import (
+from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._folder import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.files import fault, read_text
-from skdice.datasets.record import Format, Record, Row, raw
+from skdice.datasets.reading import fault, read_text
 from skdice.datasets.source import Source
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity

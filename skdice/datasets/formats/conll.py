@@ -20,13 +20,13 @@ from typing import Any
 from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.conll import read_conll
-from skdice.datasets.files import first_line, suffix_of, write_text
-from skdice.datasets.joined import token_records
-from skdice.datasets.record import Format, Record, Row, as_json, without
+from skdice.datasets.formats._base import Format, Record, Row, as_json, without
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import is_tagged, read_tagged
-from skdice.datasets.words import longest, tags_of
+from skdice.datasets.words import longest, tags_of, token_records
 from skdice.exceptions import UnwrittenWarning
+from skdice.whole_files import write_text
 
 _NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata
 MARK = '# text = "'  # begins our own files

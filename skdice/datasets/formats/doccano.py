@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     JsonFormat,
     Record,
     Row,

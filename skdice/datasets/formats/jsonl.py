@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.joined import token_records
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     JsonFormat,
     Record,
     Row,
@@ -22,7 +21,8 @@ from skdice.datasets.record import (
     spans_of,
 )
 from skdice.datasets.source import Source
-from skdice.datasets.tokens import read_tokens, token_fields
+from skdice.datasets.token_lists import read_tokens, token_fields
+from skdice.datasets.words import token_records
 
 _TEXTS = ("text", "sentence", "content", "document", "data")
 _LISTS = ("entities", "annotations", "annotation", "labels", "label")

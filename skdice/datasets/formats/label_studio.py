@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     OWN,
     JsonFormat,
     Record,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import counted, shown
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     JsonFormat,
     Record,
     Row,

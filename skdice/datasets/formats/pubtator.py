@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from skdice._warn import warn
-from skdice.datasets.files import first_line, suffix_of, write_text
-from skdice.datasets.record import Format, Record, Row, raw
+from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.source import Source
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import Entity
+from skdice.whole_files import write_text
 
 _PART = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\t]")

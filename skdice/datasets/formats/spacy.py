@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.files import replacing, suffix_of
-from skdice.datasets.record import (
+from skdice.datasets.formats._base import (
     JsonFormat,
     Record,
     Row,
@@ -27,9 +26,11 @@ from skdice.datasets.record import (
     spans_of,
     without,
 )
+from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import Source
 from skdice.datasets.words import longest, words_of
 from skdice.tags.schemes import get_spans
+from skdice.whole_files import replacing
 
 
 class Spacy(JsonFormat):

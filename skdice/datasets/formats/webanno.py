@@ -23,20 +23,21 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.documents import (
+from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._folder import (
     in_order,
     names_of,
     read_metadata,
     write_metadata,
 )
-from skdice.datasets.files import first_line, write_text
 from skdice.datasets.offsets import units_before
-from skdice.datasets.record import Format, Record, Row, raw
+from skdice.datasets.reading import first_line
 from skdice.datasets.source import Source
 from skdice.datasets.words import words_of
 from skdice.exceptions import LayersWarning
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
+from skdice.whole_files import write_text
 
 _HEAD = "#FORMAT=WebAnno TSV 3"
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
@@ -60,9 +61,8 @@ class WebAnno(Format):
     def claims(self, source: Source) -> bool:
         if source.path.is_dir():
             return any(map(_is_ours, source.path.rglob("*.tsv")))
-        return _is_ours(source.path) or (
-            not source.is_json and re.match(_OLD, "\n".join(source.head[:3])) is not None
-        )
+        begins = "" if source.is_json else "\n".join(source.head[:3]).lstrip()
+        return begins.startswith(_HEAD) or re.match(_OLD, begins) is not None
 
     def read(self, source: Source) -> Iterator[Record]:
         if not source.path.is_dir():

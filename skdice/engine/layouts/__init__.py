@@ -22,39 +22,25 @@ def prepare_encoder(encoder: Any) -> None:
     mask_no_embeddings(encoder)
 
 
-def layout_to_train(
-    module: Any,
-    dataset: Any,
-    padding: Padding,
-    *,
-    device: str,
-    pack: bool,
-    criterion: Any,
-    batch_size: int,
-) -> Layout:
+def layout_to_train(net: Any, dataset: Any) -> Layout:
     """The layout of a fit's batches.
 
     Parameters
     ----------
-    module : EncoderModule
+    net : FineTuningNet
+        Its ``pack`` says whether to do without padding where the architecture can. In rows padding
+        has the weight 0, which only losses that heed weights may be given.
     dataset : EncodedDataset
-    padding : Padding
-    device : str
-    pack : bool
-        Whether to do without padding where the architecture can.
-    criterion : torch.nn.Module
-        In rows padding has the weight 0, which only losses that heed weights may be given.
-    batch_size : int
-        Windows of a micro-batch.
     """
+    module, padding, device, criterion = net.module_, net.padding, net.device, net.criterion_
     if devices.is_gpu(device) and (dataset.pools_windows or leaves_out_padding(criterion)):
-        rows = _rows(module, padding, pack, getattr(criterion, "padding_target", 0))
+        rows = _rows(module, padding, net.pack, getattr(criterion, "padding_target", 0))
         if dataset.pools_windows:  # whose micro-batches have any number of them
             return rows.of_length(int(dataset.lengths.max(initial=1)))
-        return rows.of_batches(dataset.windows, batch_size)
+        return rows.of_batches(dataset.windows, net.batch_size)
     settings = {"padding": padding, "further": module.further_inputs, "unit": run_cost(device)}
     found = packable(module)
-    if pack and found.grouped:
+    if net.pack and found.grouped:
         assert found.first is not None
         return Grouped(first=found.first, **settings)
     return Padded(**settings)

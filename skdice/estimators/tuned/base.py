@@ -25,6 +25,7 @@ from skdice._compat import (
     StrOptions,
     routing_enabled,
 )
+from skdice._fitting import draft_of
 from skdice.estimators import hub
 from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
 from skdice.estimators.scores import outputs_of
@@ -275,7 +276,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
                 f"the head of {type(inner.module_.head).__name__} has no bias to add to: pickle "
                 "the whole, or choose another pooling"
             )
-        tuned = inner._draft()
+        tuned = draft_of(inner)
         tuned.module_ = copy.deepcopy(inner.module_)
         for name in ("span_scales_", "tuned_for_"):
             if hasattr(self, name):
@@ -289,6 +290,11 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             tuned.sharpness_ = float(getattr(tuned, "sharpness_", 1.0) * self.temperature_)
         return tuned
 
+    def _search(self, rows: Any, objective: Any, logits: np.ndarray, truth: np.ndarray) -> Any:
+        """The biases of `rows` that come nearest to the objective."""
+        draws, per_class = int(self.n_bootstraps), self.bias == "per_class"
+        return tune(rows, objective, per_class=per_class, n_draws=draws)
+
     def _tune(
         self, rows: HeldOutRows, objective: Any, logits: np.ndarray, truth: np.ndarray, parts: Any
     ) -> None:
@@ -297,7 +303,8 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         A row of X and y that the `parts` hold several times is one piece of evidence for a bound.
         """
         self.bias_draws_ = np.zeros((0, len(self.classes_)))
-        self.bound_, self.tuned_for_ = None, {"objective": in_full(self.scoring, objective)}
+        self.bound_ = None
+        self.tuned_for_: dict[str, Any] = {"objective": in_full(self.scoring, objective)}
         if isinstance(objective, Cost):
             table = self._in_class_order(np.array(objective.matrix))
             self.tuned_for_["cost"] = table.tolist()
@@ -312,12 +319,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             if isinstance(objective, Bound):
                 held = [zip(row_keys(part.X), row_keys(part.y), strict=True) for part in parts]
                 rows = rows.take(_first_of_equals(chain.from_iterable(held))[0])
-            tuning = tune(
-                rows,
-                objective,
-                per_class=self.bias == "per_class",
-                n_draws=int(self.n_bootstraps),
-            )
+            tuning = self._search(rows, objective, logits, truth)
         except Exception as error:  # of a function of the user's too
             error.estimator = self.estimator_  # type: ignore[attr-defined]
             raise

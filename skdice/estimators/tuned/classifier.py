@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths, shown
+from skdice._compat import Interval
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
@@ -25,11 +26,21 @@ from skdice.estimators.held_out import group_folds, probabilities_of
 from skdice.estimators.scores import ClassScores
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, read_labels
-from skdice.inputs.rows import object_array
+from skdice.inputs.rows import check_weights, object_array
 from skdice.metrics.calibration import log, log_odds
+from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, HeldOutRows
+from skdice.metrics.decisions.objectives import Objective
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
+from skdice.metrics.decisions.rejection import (
+    RejectAt,
+    margin_of_share,
+    reject_at,
+    sureness,
+    tune_rejecting,
+)
 from skdice.metrics.decisions.scoring import resolve_scoring
+from skdice.metrics.decisions.tuning import Tuning
 from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 
 
@@ -67,6 +78,12 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
         as in `DiceSequenceClassifier`.
+    reject : float, default=0.0
+        Share of the rows that `predict` leaves to a person, so that the others are decided best:
+        the rows nearest to where the decision turns. `RejectAt` as `scoring` chooses the share.
+    reject_label : label, default="?"
+        What `predict` gives for such rows. Of several labels they are rows of -1, and
+        `predict_labels` gives a list of this label.
     cv : int, float, splitter, "prefit" or None, default=None
         Where held-out data come from: a number of folds (None is 5), a share of the rows, or
         ``"prefit"``, which is all rows for an estimator that is fitted already. With folds or a
@@ -82,7 +99,10 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     threshold_ : float
         Of two classes, the probability of `estimator_` above which a row is positive.
     thresholds_ : dict of float
-        The same by name, of each of several labels or of the positive class.
+        The same by name, of each of several labels or of the positive class. Where rows are left
+        to a person, the two probabilities between which they are.
+    reject_margin_ : float
+        Log-odds to another decision below which a row is left to a person.
     tuned_for_ : dict
         What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
         ``"cost"`` of each truth (rows) and prediction in the order of `classes_`, or, with several
@@ -126,10 +146,14 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BiasTuned._parameter_constraints,
         "pos_label": "no_validation",
+        "reject": [Interval(Real, 0, 1, closed="left")],
+        "reject_label": "no_validation",
     }
 
     _: KW_ONLY
     pos_label: Any = None
+    reject: float = 0.0
+    reject_label: Any = "?"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -209,6 +233,17 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         elif kind == "two":
             positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
         resolve_scoring(self.scoring, kind, classes, positive)
+        if self.reject and isinstance(self.scoring, Bound):
+            raise ValueError(
+                f"reject={self.reject} does not go with scoring={self.scoring!r}: leave one out, "
+                "or give scoring=RejectAt(0.95), which chooses the share"
+            )
+        rejects = self.reject or isinstance(self.scoring, RejectAt)
+        if rejects and self.reject_label in classes.tolist():
+            raise ValueError(
+                f"reject_label={self.reject_label!r} is a class of y: give another label for rows "
+                "that are left to a person"
+            )
         n_positives = partial(_n_positives, classes, positive)
         splits: Any = ()
         if X_val is not None:
@@ -235,17 +270,20 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if self._kind == "two":
             self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
         held = self._held_out(parts)
+        self.reject_margin_ = 0.0
         self._tune(*held, parts)
+        if self.reject:
+            sure = sureness(held[2] + self.bias_, several)
+            self.reject_margin_ = margin_of_share(sure, self.reject)
+        if self.reject_margin_:
+            self.tuned_for_["reject_margin"] = self.reject_margin_
         self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
 
     @of_one_fit
     def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
-        scores = self.decide(X)
-        if self.multilabel_:
-            return (scores > 0).astype(int)
-        return self.classes_[scores.argmax(axis=1)]
+        return self._with_rejected(*self._decided(X))
 
     @of_one_fit
     def predict_proba(self, X: Data) -> np.ndarray:
@@ -266,6 +304,54 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         logits: np.ndarray = of_proba(probabilities) + self.bias_
         return logits / self.temperature_
 
+    @of_one_fit
+    def predict_labels(self, X: Data) -> np.ndarray:
+        """Predictions by name, as of other classifiers; ``[reject_label]`` for rows of -1."""
+        predicted = self.predict(X)
+        if not self.multilabel_:
+            return predicted
+        rows = [self.classes_[row > 0].tolist() for row in predicted]
+        for i in np.flatnonzero((predicted < 0).any(axis=1)):
+            rows[i] = [self.reject_label]
+        return object_array(rows)
+
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Labels or 0/1 rows, and whether each row is left to a person."""
+        scores = self.decide(X) * self.temperature_
+        margin = getattr(self, "reject_margin_", 0.0)
+        rejected = sureness(scores, self.multilabel_) < margin
+        if self.multilabel_:
+            return (scores > 0).astype(int), rejected
+        return self.classes_[scores.argmax(axis=1)], rejected
+
+    def _with_rejected(self, found: np.ndarray, rejected: np.ndarray) -> np.ndarray:
+        """Predictions with `reject_label`, or rows of -1, where a person decides."""
+        if not rejected.any():
+            return found
+        if self.multilabel_:
+            return np.where(rejected[:, None], -1, found)
+        label = np.asarray(self.reject_label)
+        if label.dtype.kind != found.dtype.kind:  # a string beside numbers
+            found, label = found.astype(object), np.asarray(self.reject_label, dtype=object)
+        return np.where(rejected, label, found)
+
+    @of_one_fit
+    def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
+        """Scores of the rows that are decided, and the share of those that are not."""
+        check_is_fitted(self)
+        if not getattr(self, "reject_margin_", 0.0):
+            scores: dict[str, float] = super()._scores(X, y, **how)
+            return scores
+        true = self.task.truth(self, X, y)
+        found, rejected = self._decided(X)
+        if rejected.all():
+            raise ValueError("all rows are left to a person: there is no decision to score")
+        weights = check_weights(how.get("sample_weight"), len(true))
+        weights = None if weights is None else weights[~rejected]
+        scores = self.task.rate(self, true[~rejected], found[~rejected], weights)
+        scores |= self.task.cost(self, X, true[~rejected], found[~rejected])
+        return {**scores, "rejected": float(rejected.mean())}
+
     @available_if(lambda self: hasattr(self.estimator, "decisive_window"))
     @of_one_fit
     def decisive_window(self, X: Any) -> np.ndarray:
@@ -285,17 +371,33 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 f"threshold_ is of two classes, and there are {len(self.classes_)} "
                 + ("labels: see thresholds_" if self.multilabel_ else "classes: see bias_")
             )
-        at = self.positive_
-        return float(expit(self.bias_[1 - at] - self.bias_[at]))
+        at, margin = self.positive_, getattr(self, "reject_margin_", 0.0)
+        return float(expit(self.bias_[1 - at] - self.bias_[at] + margin))
 
     @property
-    def thresholds_(self) -> dict[Any, float]:
-        """Probabilities of the estimator from which on a row has a label, by the label's name."""
+    def thresholds_(self) -> dict[Any, Any]:
+        """Probabilities of the estimator from which on a row has a label, by the label's name.
+
+        Where rows are left to a person, the two probabilities between which they are.
+        """
         check_is_fitted(self)
+        names, bias = self.classes_.tolist(), self.bias_
         if not self.multilabel_:
-            threshold = self.threshold_
-            return {self.classes_.tolist()[self.positive_]: threshold}
-        return dict(zip(self.classes_.tolist(), expit(-self.bias_).tolist(), strict=True))
+            at = self.positive_ if self.threshold_ else 0  # refuses more than two classes
+            names, bias = [names[at]], bias[[at]] - bias[1 - at]
+        margin = getattr(self, "reject_margin_", 0.0)
+        lower, upper = expit(-margin - bias).tolist(), expit(margin - bias).tolist()
+        return dict(zip(names, zip(lower, upper, strict=True) if margin else upper, strict=True))
+
+    def _search(self, rows: Any, objective: Any, logits: np.ndarray, truth: np.ndarray) -> Tuning:
+        """The biases that come nearest to the objective, also where rows are left out."""
+        two, draws = self._kind == "two", int(self.n_bootstraps)
+        if isinstance(objective, RejectAt):
+            bias, self.reject_margin_, promise = reject_at(rows, objective, two, draws)
+            return Tuning(bias, promise=promise)
+        if self.reject and two and isinstance(objective, Objective):
+            return tune_rejecting(rows, objective, self.reject, draws)
+        return super()._search(rows, objective, logits, truth)
 
     @property
     def _kind(self) -> str:

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
-from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._fitting import all_or_nothing, check_params, draft_of, of_one_fit
 from skdice._types import Rows
 from skdice.engine.fit_plan import check_validation, draw_seed
 from skdice.estimators.held_out import group_folds, probabilities_of
-from skdice.estimators.scores import Scored, outputs_of
+from skdice.estimators.scores import SpanScores, outputs_of
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import SpanScales, judged, log
@@ -27,7 +27,7 @@ from skdice.tasks.tagging import Tagging
 
 
 @dataclass(eq=False, repr=False)
-class BiasTunedTagger(Scored, BiasTuned):
+class BiasTunedTagger(SpanScores, BiasTuned):
     """A tagger whose decision is tuned for span F1, a cost or a bound on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
@@ -169,23 +169,8 @@ class BiasTunedTagger(Scored, BiasTuned):
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
         return object_array(self.task.decide(*self._decided(X)))
 
-    @of_one_fit
-    def predict_spans(self, X: Rows) -> np.ndarray:
-        """The spans of the predicted tags, with their probabilities.
-
-        Parameters
-        ----------
-        X : list of lists of str
-
-        Returns
-        -------
-        ndarray of object, shape (n_sentences,)
-            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
-            The score is the probability that just this span is there, with this type and both
-            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
-            is not ``O`` is a span.
-        """
-        return object_array(self.task.spans(*self._decided(X)))
+    def _spans(self, X: Any) -> Any:
+        return self.task.spans(*self._decided(X))
 
     @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
@@ -211,8 +196,7 @@ class BiasTunedTagger(Scored, BiasTuned):
             outputs_=self.classes_, scheme_=self.scheme_, constrained=constrained
         )
         if isinstance(getattr(inner, "task", None), Tagging):
-            decider = object.__new__(type(inner))
-            vars(decider).update(vars(inner))
+            decider = draft_of(inner)
         for name in ("span_scales_", "tuned_for_"):
             vars(decider).pop(name, None)
             if hasattr(self, name):

@@ -65,11 +65,11 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
         raise TypeError(
             f"scoring={shown(scoring)} must be a name, an objective such as Fbeta(2), or a function"
         )
-    if (n_arguments := _n_arguments(scoring)) != 2:
-        metric = ": a scorer takes an estimator, so give its metric" if n_arguments == 3 else ""
+    if not _takes(2, scoring):
+        metric = ": a scorer takes an estimator, so give its metric" if _takes(3, scoring) else ""
         raise TypeError(
             f"scoring={shown(scoring)} must be a function of two arguments, the true and the "
-            f"predicted labels, and takes {n_arguments}{metric}"
+            f"predicted labels{metric}"
         )
     _check_metric(scoring, kind, classes)
     return scoring
@@ -102,16 +102,12 @@ def _check_metric(scoring: Any, kind: str, classes: Any) -> None:
         ) from error
 
 
-def _n_arguments(function: Callable[..., Any]) -> int:
-    """Count its arguments, 2 if it can."""
+def _takes(n: int, function: Callable[..., Any]) -> bool:
+    """Tell if a function can be called with `n` arguments, as far as it says."""
     try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of a builtin
-        return 2
-    for n in (2, 3):
-        try:
-            signature.bind(*[None] * n)
-        except TypeError:
-            continue
-        return n
-    return len(signature.parameters)
+        inspect.signature(function).bind(*[None] * n)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin does not say
+        return n == 2
+    return True

@@ -65,7 +65,7 @@ def tune(
     ``examples/paper/decisions.py``.
     """
     if isinstance(objective, Bound):
-        bias, promise = _bounded(rows, objective)  # type: ignore[arg-type]  # never of classes
+        bias, promise = bounded(rows, objective)  # type: ignore[arg-type]  # never of classes
         return Tuning(bias, promise=promise)
     if n_draws == 0:
         return Tuning(rows.best_bias(objective, per_class))
@@ -77,7 +77,7 @@ def tune(
     return Tuning(bias, biases)
 
 
-def _bounded(rows: BinaryRows | SpanRows, objective: Bound) -> tuple[np.ndarray, Promise]:
+def bounded(rows: BinaryRows | SpanRows, objective: Bound) -> tuple[np.ndarray, Promise]:
     """The bias with which a bound holds for new rows, and the rest is as good as can be."""
     bias, share = np.zeros(rows.n_biases), objective.share
     groups = rows.groups(objective.each)

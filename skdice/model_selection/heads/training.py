@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from skdice._checks import is_number
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.layouts.layout import Padding
+from skdice.engine.recipe import updates_of
 from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier, NumericNet
 from skdice.losses import Loss, resolve_loss
@@ -74,7 +76,8 @@ def _fit_fold(
         index = 1 - positive
     else:
         index = None
-    criterion = SumOfLosses([model.loss for model in models], counts, index, labels)
+    of_data = {"background": index, "classes": labels, **updates_of(models[0], len(rows))}
+    criterion = SumOfLosses([model.loss for model in models], counts, of_data)
     target = np.minimum(np.searchsorted(labels, y), len(labels) - 1)  # of no use in other rows
     linear = _train(models, NumericDataset(X, target), rows, len(labels), criterion)
     weight, bias = (
@@ -97,12 +100,15 @@ def _train(
     with seeded(seed, resolve_device(first.device)):
         linear = nn.Linear(dataset.X.shape[1], n_classes)  # as DiceClassifier makes it
     linear.to(torch.float32 if dataset.X.dtype == np.float32 else torch.float64)
-    for parameter in linear.parameters():
-        start = parameter.data
+    starts = [Head(nn.Sequential(copy.deepcopy(linear)), of_user=False) for _ in models]
+    for head, bias in zip(starts, criterion.start_biases, strict=True):
+        head.start_from(bias)
+    for name in WEIGHTS:
+        of_heads = [head.get_parameter(f"body.0.{name}").data for head in starts]
         if criterion.one_logit:  # half the difference: one logit rises as the other falls
-            start = (start[1:] - start[:1]) / 2
-        parameter.data = torch.cat([start] * len(models))
-    n_logits = len(start)
+            of_heads = [(start[1:] - start[:1]) / 2 for start in of_heads]
+        getattr(linear, name).data = torch.cat(of_heads)
+    n_logits = len(of_heads[0])
     body = nn.Sequential(linear, nn.Unflatten(1, (len(models), n_logits)))
     how = {name: getattr(first, name) for name in OF_NET}
     net = NumericNet(
@@ -153,18 +159,19 @@ class SumOfLosses(nn.Module):
     """
 
     def __init__(
-        self, losses: Sequence[Any], counts: np.ndarray, background: int | None, labels: Any
+        self, losses: Sequence[Any], counts: np.ndarray, of_data: Mapping[str, Any]
     ) -> None:
         super().__init__()
         losses = list(map(resolve_loss, losses))
-        binary = len(counts) == 2 and background == 0
+        binary = len(counts) == 2 and of_data["background"] == 0
         self.one_logit = binary and all(loss.accepts_one_logit for loss in losses)
         n_logits = 1 if self.one_logit else len(counts)
+        prepared = [clone(loss).prepare(counts, **of_data) for loss in losses]
+        self.start_biases = [loss.start_bias() for loss in prepared]
         self.groups = nn.ModuleList()
         for heads in groups_of_losses(losses):
-            prepared = clone(losses[heads[0]]).prepare(counts, background, classes=labels)
             params = [losses[head].get_params() for head in heads]
-            self.groups.append(_AlikeLosses(prepared, params, heads, n_logits))
+            self.groups.append(_AlikeLosses(prepared[heads[0]], params, heads, n_logits))
         self.is_stateful = any(group.is_stateful for group in self.groups)
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: None = None) -> Tensor:

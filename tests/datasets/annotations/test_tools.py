@@ -12,8 +12,8 @@ import pytest
 import skdice
 from skdice._names import TOOLS
 from skdice.datasets import read_annotations, read_dataset, write_annotations
-from skdice.datasets.documents import names_of
-from skdice.datasets.record import Row
+from skdice.datasets.formats._base import Row
+from skdice.datasets.formats._folder import names_of
 
 
 def put(folder, name, *values, lines=True, end="\n", begin=""):
@@ -476,6 +476,9 @@ def test_brat(tmp_path):
 def test_brat_of_several_parts(tmp_path):
     lines = brat(tmp_path / "a", "New\n York, and Rome", "T1\tLOC 0 3;5 9\tNew York\n")
     assert read_annotations(lines).entities == [[(0, 9, "LOC")]]  # cut at the end of a line
+    # One part lies inside the other.
+    inside = brat(tmp_path / "c", "New York", "T1\tLOC 0 8;4 6\tNew York Yo\n")
+    assert [e[:3] for e in read_annotations(inside, "brat").entities[0]] == [(0, 8, "LOC")]
     apart = brat(tmp_path / "b", "North and South America", "T7\tLOC 0 5;16 23\tNorth America\n")
     with pytest.raises(
         ValueError,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS
-from skdice.datasets.files import fault
+from skdice.datasets.reading import fault
 
 DOCUMENT = "-DOCSTART-"
 TAG = re.compile(r"O|[BIESMLU]-.+")

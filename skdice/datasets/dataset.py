@@ -12,12 +12,12 @@ from typing import Any
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
 from skdice.datasets.annotations import is_saved, read_annotations
-from skdice.datasets.files import suffix_of
-from skdice.datasets.find import find
+from skdice.datasets.detection import find
+from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import OF_LABELS, Source, check_options, warn_of_skipped
 from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.datasets.tables import read_table
 from skdice.datasets.tagged import has_even_lines, is_tagged, read_tagged
+from skdice.datasets.texts import read_table
 
 OF_CELLS = ("separator", "quoting", "header")  # options of how a table is written
 # The kinds of data sets; each is the name of a task of `skdice.tasks`.

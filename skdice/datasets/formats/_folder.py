@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.files import fault, parse_json, read_text
-from skdice.datasets.record import Row, as_json
+from skdice.datasets.formats._base import Row, as_json
+from skdice.datasets.reading import fault, parse_json, read_text
 
 METADATA = "metadata.jsonl"  # beside the documents, of all that their format has no place for
 _PART = re.compile(r"[\w+,=@ -][\w.+,=@ -]*")

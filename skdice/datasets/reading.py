@@ -1,23 +1,14 @@
-"""Files as bytes, text and JSON: unpacked, decoded, named in every error, written whole."""
+"""The bytes of a file as text and as JSON: unpacked, decoded, and named in every error."""
 
 from __future__ import annotations
 
 import codecs
-import contextlib
-import glob
 import gzip
 import json
-import os
-import secrets
-import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
-
-from filelock import lock_descriptor
-
-from skdice.folders import beside
+from typing import Any
 
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What is not text, by its first bytes.
@@ -52,9 +43,9 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     return whole_text(path, encoding).split("\n")
 
 
-def whole_text(path: str | Path, encoding: str = "utf-8") -> str:
+def whole_text(path: str | Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
     """A text file with line ends of one character, which must hold something."""
-    text = read_text(path, encoding)
+    text = read_text(path, encoding, data)
     if not text or text.isspace():
         raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -70,12 +61,17 @@ def iter_split(text: str) -> Iterator[str]:
         start = end + 1
 
 
-def read_text(path: str | Path, encoding: str = "utf-8") -> str:
-    """A text file as `read_lines` decodes it, with its own line ends."""
-    path = Path(path)
+def read_data(path: Path) -> bytes:
+    """The bytes of a file."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
-    data = path.read_bytes()
+    return path.read_bytes()
+
+
+def read_text(path: str | Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
+    """A text file as `read_lines` decodes it, with its own line ends; its bytes may be known."""
+    path = Path(path)
+    data = read_data(path) if data is None else data
     if data.startswith(b"\x1f\x8b"):
         try:
             data = gzip.decompress(data)
@@ -119,12 +115,8 @@ def _refuse_utf16(path: Path, data: bytes) -> None:
             raise ValueError(f"{str(path)!r} {problem}")
 
 
-def pandas_values(path: Path) -> list[tuple[str, Any]] | None:
+def pandas_values(path: Path, data: bytes) -> list[tuple[str, Any]] | None:
     """The rows of a Parquet file or a spreadsheet, if pandas is there; None of other files."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        data = file.read(8)
     name = next(
         (name for (start, suffix), name in _BY_PANDAS.items()
          if data.startswith(start) and suffix_of(path).endswith(suffix)), None)  # fmt: skip
@@ -237,93 +229,3 @@ def json_pieces(values: Iterable[str], path: Path | None, *, lines: bool = True)
         yield f"{value}\n" if lines else (",\n" if i else "[\n") + value
     if not lines:
         yield "\n]\n" if i >= 0 else "[]\n"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file or none of it."""
-    with replacing(path) as file:
-        file.write(text)
-
-
-@contextlib.contextmanager
-def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """A file to write, which takes its place when the block ends without an error.
-
-    A device, a pipe or a handle of the process is written to as it is. A link is followed, and a
-    file that was there keeps its mode and, where the system allows it, its owner.
-    """
-    encoding = None if "b" in mode else "utf-8"
-    if not is_regular(path):
-        with path.open(mode, encoding=encoding) as file:
-            yield file
-        return
-    target = Path(os.path.realpath(path))
-    before = target.stat() if target.exists() else None
-    with temporary_for(target, mode, before) as file:
-        yield file
-        put_in_place(file, target)
-
-
-def put_in_place(file: IO[Any], target: Path) -> None:
-    """Give a complete file of `temporary_for` its name, before its lock is free."""
-    file.flush()
-    if os.name == "nt":  # which renames no file that is open
-        file.close()
-    os.replace(file.name, target)
-
-
-def is_regular(path: Path) -> bool:
-    """Return True if a path is that of a file, or of none yet; not of a device, pipe or handle."""
-    if str(path.absolute()).startswith(("/dev/fd/", "/dev/std", "/proc/")):
-        return False  # what stands behind a handle may be a file, but others write there too
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        return True
-
-
-@contextlib.contextmanager
-def temporary_for(
-    target: Path, mode: str, before: os.stat_result | None = None
-) -> Iterator[IO[Any]]:
-    """A new file of one writer beside `target`, removed at the end if it is still there.
-
-    The writer holds a lock on it, which the system frees when a process dies: files that nobody
-    holds are removed first.
-    """
-    start = f"{beside(target)}.writing-"
-    for left in target.parent.glob(f"{glob.escape(start)}*"):
-        with contextlib.suppress(OSError), left.open("rb") as other:
-            if lock_descriptor(other.fileno(), blocking=False):
-                left.unlink()
-    encoding = None if "b" in mode else "utf-8"
-    permissions = 0o666 if before is None else stat.S_IMODE(before.st_mode)
-    held = False
-    while not held:  # else another writer removes it, who came before it was locked
-        temporary = target.with_name(f"{start}{secrets.token_hex(4)}")
-        try:
-            file = open(  # noqa: SIM115
-                temporary,
-                mode.replace("w", "x"),
-                encoding=encoding,
-                opener=lambda name, flags: os.open(name, flags, permissions),
-            )
-        except OSError as error:
-            error.filename = str(target)  # the name that the user knows
-            raise
-        try:
-            held = lock_descriptor(file.fileno(), blocking=False) and temporary.exists()
-        except OSError:  # a disk without locks, where nobody removes anything
-            held = True
-        if not held:
-            file.close()
-            temporary.unlink(missing_ok=True)
-    try:
-        with file:
-            if before is not None:
-                with contextlib.suppress(OSError, AttributeError):  # not on Windows
-                    os.chown(temporary, before.st_uid, before.st_gid)
-                os.chmod(temporary, permissions)  # without the mask of new files
-            yield file
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, NamedTuple
 
-from skdice.datasets.files import suffix_of
-from skdice.datasets.record import formats
+from skdice.datasets.formats._base import formats
+from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import LABEL_NAMES, Source
 from skdice.datasets.tagged import is_tagged
-from skdice.datasets.tokens import token_fields
+from skdice.datasets.token_lists import token_fields
 
 TASKS = {"entities": "entities", "labels": "classification"}
 _TEXT = '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}'
@@ -39,8 +39,11 @@ def find(source: Source, wanted: str = "") -> Found:
     something. A record that fits two formats is refused, unless one alone holds what is wanted.
     """
     is_named_json = suffix_of(source.path) in (".json", ".jsonl") and not source.path.is_dir()
-    if suffix_of(source.path) == ".csv" and not (source.is_json or source.holds_structures):
-        return Found("conll", "tags") if is_tagged(source) else Found(None, "")
+    if suffix_of(source.path) == ".csv" and not source.is_json:  # the JSON of tools may be in cells
+        if is_tagged(source):
+            return Found("conll", "tags")
+        if not source.holds_structures:
+            return Found(None, "")
     if not is_named_json and "values" not in vars(source) and source.frame is None:
         claiming = next((name for name, form in formats().items() if form.claims(source)), None)
         if claiming is not None:

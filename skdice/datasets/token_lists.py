@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.columns import TAG
 from skdice.datasets.source import Source
+from skdice.datasets.token_columns import TAG
 
 _TOKENS = ("tokens", "words")
 TEXT_FIELDS = (*_TOKENS, "sentence", "text")  # of strings, whose words stand between blanks

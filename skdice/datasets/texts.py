@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import checked, shown
+from skdice._checks import checked, counted, shown
 from skdice._types import Labels, Texts
-from skdice.datasets.files import fault, first_line, suffix_of
-from skdice.datasets.labels import labelled, obey
+from skdice.datasets.detection import find
+from skdice.datasets.formats._base import formats
 from skdice.datasets.multilabel import (
+    NamedRows,
     label_columns_of,
     names_of_columns,
 )
+from skdice.datasets.reading import fault, first_line, suffix_of
 from skdice.datasets.source import (
     TEXT_NAMES,
     Source,
@@ -126,21 +128,31 @@ def read_table(
         texts = table.find_texts([i for i in table.columns if i not in labels])
     if table.names is None and source.header is None:
         table.check_headless(labels)
-    answers = table.answers if table.answers not in labels else None
-    table = table.with_labels(source, labels, answers)
+    table = table.with_labels(source, labels)
     X = table.texts(texts)
     if label_columns is None:
         y = table.labels(labels[0], label_separator)
     else:
         names = {i: str(table.named(i)) for i in labels}
         y = names_of_columns(source.path, table.rows, names)
-    if answers is not None:
-        y = obey(source, y, table.values(answers))
+    if table.answers is not None and table.answers not in labels:
+        y = _obey(source, y, table.values(table.answers))
     warn_of_skipped(source, len(X))
     of_labels = [table.named(i) for i in labels]
     of_label = of_labels[0] if label_columns is None else of_labels
     source.columns = {"text": [table.named(i) for i in texts], "label": of_label}
     return X, y
+
+
+def _obey(source: Source, y: list[Any], answers: list[Any]) -> list[Any]:
+    """Labels of rows of which Prodigy's answers are known: one that was rejected has none."""
+    n_rejected = answers.count("reject")
+    if not n_rejected:
+        return y
+    source.told.append(f"{counted(n_rejected, 'row')} kept without the labels that were rejected")
+    lists = [row if isinstance(row, list) else [row] for row in y]
+    rows = [[] if answer == "reject" else row for answer, row in zip(answers, lists, strict=True)]
+    return NamedRows(y.columns, rows) if isinstance(y, NamedRows) else rows
 
 
 @checked
@@ -303,5 +315,30 @@ def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) ->
         for _, value in source.values
     ):  # fmt: skip
         return None  # plain records, to be given back as they are
-    found = labelled(source, texts, [name for _, name in labels])
-    return None if found is None else Table(source.path, *found)
+    found = find(source, "labels")
+    if found.format is None or (source.with_entities and found.holds != "labels"):
+        return None
+    source.of_labels = found.holds == "labels"
+    source.text_column = texts[0] if texts else None
+    skipped = source.skipped.copy()
+    records = list(formats()[found.format].read(source))
+    names = tuple(dict.fromkeys(name for record in records for name in record.labels or ()))
+    first = source.values[0][1] if source.is_json or source.holds_structures else {}
+    others = any(name not in names and name in first for _, name in labels)
+    if others or (source.with_entities and not names):
+        source.skipped = skipped
+        return None
+    given = None
+    if source.with_entities:
+        n_before = len(records)
+        records = [record for record in records if record.labels is not None]
+        source.skipped["without a label"] += n_before - len(records)
+    else:
+        given = [{"text": record.texts[0], **record.metadata} for record in records]
+    has_answers = any("answer" in record.metadata for record in records)
+    rows = [
+        (r.place, [r.texts[0], *((r.labels or {}).get(name, []) for name in names),
+                   *[r.metadata.get("answer")] * has_answers]) for r in records
+    ]  # fmt: skip
+    columns = [texts[0] if texts else "text", *names, *["answer"] * has_answers]
+    return Table(source.path, columns, rows, names, given)

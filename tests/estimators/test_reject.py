@@ -1,0 +1,287 @@
+"""Rows that are left to a person, against brute force, Chow's rule and simulated promises."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, precision_score
+from sklearn.model_selection import GridSearchCV
+
+from skdice import BiasTunedClassifier, DiceSequenceClassifier
+from skdice.inspection import RejectDisplay
+from skdice.metrics import Fbeta, RecallAtPrecision, RejectAt
+from skdice.metrics.decisions.held_out_rows import BinaryRows
+from skdice.metrics.decisions.rejection import margin_of_share, sureness, tune_rejecting
+
+DRAWS = 100
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose probabilities are its rows."""
+
+    def __init__(self, labels=(0, 1), multilabel=False):
+        self.labels, self.multilabel = labels, multilabel
+
+    def fit(self, X, y):
+        return self
+
+    @property
+    def classes_(self):
+        return np.array(self.labels)
+
+    @property
+    def multilabel_(self):
+        return self.multilabel
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict(self, X):
+        return self.classes_[np.argmax(X, axis=1)]
+
+    def predict_proba(self, X):
+        return X
+
+
+def two(p):
+    return np.column_stack([1 - p, p])
+
+
+def draw(n, seed, rare=-1.5, noise=1.5):
+    """Rows of two classes with probabilities that rank them well."""
+    rng = np.random.default_rng(seed)
+    margins = rng.normal(rare, 1.5, n)
+    y = (rng.random(n) < expit(margins * noise)).astype(int)
+    return margins, y
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(5, 20), st.floats(0, 0.6))
+def test_the_best_window_is_that_of_all_pairs_of_thresholds(seed, n, share):
+    rng = np.random.default_rng(seed)
+    margins = rng.normal(size=n)
+    truth = rng.random(n) < 0.4
+    best = -1.0
+    for upper in [-9.0, *(np.unique(margins) + 1e-3)]:
+        for lower in [-9.0, *(np.unique(margins) + 1e-3)]:
+            out = (margins >= lower) & (margins < upper)
+            if lower <= upper and out.sum() == int(share * n + 1e-9):
+                found = f1_score(truth[~out], margins[~out] >= upper, zero_division=0)
+                best = max(best, found)
+    rows = BinaryRows(margins[:, None], truth[:, None], truth, np.array([0, 1]))
+    tuning = tune_rejecting(rows, Fbeta(), share, n_draws=0)
+    moved = margins + tuning.bias[0]
+    out = np.abs(moved) < margin_of_share(np.abs(moved), share)
+    assert out.sum() == int(share * n + 1e-9)
+    assert f1_score(truth[~out], moved[~out] > 0, zero_division=0) == pytest.approx(best)
+
+
+def test_a_share_of_new_rows_is_left_out_and_the_others_are_better():
+    margins, y = draw(6000, 0)
+    X = two(expit(margins))
+    plain = BiasTunedClassifier(Given(), cv="prefit").fit(X[:3000], y[:3000])
+    tuned = BiasTunedClassifier(Given(), cv="prefit", reject=0.1, reject_label=-1)
+    found = tuned.fit(X[:3000], y[:3000]).predict(X[3000:])
+    assert set(found.tolist()) == {-1, 0, 1}
+    out = found == -1
+    assert 0.08 < out.mean() < 0.12
+    kept = f1_score(y[3000:][~out], found[~out])
+    assert kept > plain.score(X[3000:], y[3000:]) + 0.03
+    scores = tuned.evaluate(X[3000:], y[3000:])
+    assert scores["f1"] == pytest.approx(kept) == tuned.score(X[3000:], y[3000:])
+    assert scores["rejected"] == pytest.approx(out.mean())
+    low, high = tuned.thresholds_[1]
+    assert tuned.threshold_ == pytest.approx(high)
+    p = X[3000:, 1]
+    np.testing.assert_array_equal(found, np.where(p >= high, 1, np.where(p < low, 0, -1)))
+    np.testing.assert_allclose(tuned.predict_proba(X).sum(axis=1), 1)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(tuned)).predict(X[3000:]), found)
+
+
+def test_labels_of_every_type():
+    margins, y = draw(400, 1)
+    X = two(expit(margins))
+    names = np.where(y == 1, "yes", "no")
+    tuned = BiasTunedClassifier(Given(("no", "yes")), cv="prefit", reject=0.2).fit(X, names)
+    found = tuned.predict(X)
+    assert found.dtype.kind == "U"
+    assert set(found.tolist()) == {"no", "yes", "?"}
+    assert tuned.predict_labels(X).tolist() == found.tolist()
+    mixed = BiasTunedClassifier(Given(), cv="prefit", reject=0.2).fit(X, y).predict(X)
+    assert {type(label) for label in mixed.tolist()} == {int, str}
+    assert (np.asarray(mixed == "?") == (found == "?")).all()
+    none = BiasTunedClassifier(Given(), cv="prefit").fit(X, y)
+    assert none.predict(X).dtype == int
+    assert none.reject_margin_ == 0
+    assert "rejected" not in none.evaluate(X, y)
+    none.set_params(reject_label=-1)
+    grid = GridSearchCV(none, {"reject": [0.0, 0.1]}, scoring="accuracy", error_score="raise")
+    grid.set_params(estimator__cv=2, estimator__estimator=LogisticRegression()).fit(X, y)
+
+
+def test_several_classes_follow_chow():
+    """Without costs the rows left out are those whose best probability leads by the least."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([0.6] * 4, 3000)
+    y = np.array([rng.choice(4, p=row) for row in p])
+    tuned = BiasTunedClassifier(
+        Given(range(4)), cv="prefit", scoring="neg_log_loss", reject=0.3, reject_label=-1
+    ).fit(p, y)
+    logits = np.log(p) + tuned.bias_
+    ordered = np.sort(logits, axis=1)
+    expected = ordered[:, -1] - ordered[:, -2]
+    np.testing.assert_allclose(sureness(logits, False), expected)
+    out = tuned.predict(p) == -1
+    assert out.sum() == 900
+    assert expected[out].max() < expected[~out].min()
+    wrong = [accuracy_score(y[part], logits[part].argmax(axis=1)) for part in (out, ~out)]
+    assert wrong[0] < 0.6 < wrong[1]
+    macro = BiasTunedClassifier(Given(range(4)), cv="prefit", reject=0.3, reject_label=-1)
+    plain = BiasTunedClassifier(Given(range(4)), cv="prefit").fit(p, y)
+    assert macro.fit(p, y).score(p, y) > plain.score(p, y) + 0.04
+    with pytest.raises(AttributeError, match="two classes"):
+        _ = macro.thresholds_
+
+
+def test_several_labels_are_left_out_by_the_row():
+    rng = np.random.default_rng(0)
+    margins = rng.normal(-1, 2, (800, 3))
+    Y = (rng.random((800, 3)) < expit(margins)).astype(int)
+    X = expit(margins)
+    model = Given(("a", "b", "c"), multilabel=True)
+    tuned = BiasTunedClassifier(model, cv="prefit", reject=0.25).fit(X, Y)
+    found = tuned.predict(X)
+    out = (found < 0).any(axis=1)
+    assert out.sum() == 200
+    assert (found[out] == -1).all()
+    near = np.abs(margins + tuned.bias_).min(axis=1)
+    assert near[out].max() < near[~out].min()
+    expected = f1_score(Y[~out], found[~out], average="micro")
+    assert tuned.score(X, Y) == pytest.approx(expected)
+    rows = tuned.predict_labels(X)
+    assert rows[np.flatnonzero(out)[0]] == ["?"]
+    first = np.flatnonzero(~out)[0]
+    assert rows[first] == np.array(["a", "b", "c"])[found[first] == 1].tolist()
+    for i, name in enumerate("abc"):
+        low, high = tuned.thresholds_[name]
+        assert logit(high) - logit(low) == pytest.approx(2 * tuned.reject_margin_)
+        assert logit(high) + logit(low) == pytest.approx(-2 * tuned.bias_[i])
+
+
+@pytest.mark.filterwarnings("ignore::skdice.exceptions.UnkeptBoundWarning")
+@pytest.mark.parametrize("kind", ["two", "classes", "labels"])
+def test_a_promised_precision_is_kept(kind):
+    # Of 3,000 draws each, 2.5 % (two classes), 3.1 % (three) and 2.3 % (labels) broke it.
+    rng = np.random.default_rng(0)
+    broken = promised = 0
+    for _ in range(DRAWS):
+        n = 600
+        if kind == "two":
+            margins, y = draw(n + 300, rng.integers(1 << 30), rare=-0.5, noise=2.0)
+            X, model = two(expit(margins)), Given()
+        elif kind == "classes":
+            X = rng.dirichlet([0.4] * 3, n + 300)
+            y = (rng.random((n + 300, 1)) > X.cumsum(axis=1)).sum(axis=1)
+            model = Given(range(3))
+        else:
+            margins = rng.normal(-1, 3.5, (n + 300, 2))
+            y, X = (rng.random(margins.shape) < expit(margins)).astype(int), expit(margins)
+            model = Given(("a", "b"), multilabel=True)
+        tuned = BiasTunedClassifier(
+            model, cv="prefit", scoring=RejectAt(0.85), reject_label=-1, n_bootstraps=0
+        )
+        tuned.fit(X[:n], y[:n])
+        asked = tuned.bound_.promised
+        if not asked:
+            continue
+        found, new = tuned.predict(X[n:]), y[n:]
+        if kind == "two":
+            precision = precision_score(new[found == 1], found[found == 1], zero_division=1)
+        else:
+            kept = found.reshape(len(new), -1)[:, 0] >= 0
+            right = (found == new).reshape(len(new), -1).all(axis=1)
+            precision = right[kept].mean()
+        promised += asked == 0.85
+        broken += precision < asked
+    assert promised > 0.8 * DRAWS
+    assert broken <= 0.05 * DRAWS
+
+
+def test_the_fewest_rows_are_left_out():
+    margins, y = draw(4000, 3)
+    X = two(expit(margins))
+    shares, recalls = [], []
+    for precision in (0.8, 0.9):
+        tuned = BiasTunedClassifier(
+            Given(), cv="prefit", scoring=RejectAt(precision), reject_label=-1
+        ).fit(X[:3000], y[:3000])
+        bound = BiasTunedClassifier(Given(), cv="prefit", scoring=RecallAtPrecision(precision))
+        bound.fit(X[:3000], y[:3000])
+        assert tuned.threshold_ == pytest.approx(bound.threshold_)
+        f1 = BiasTunedClassifier(Given(), cv="prefit").fit(X[:3000], y[:3000])
+        assert tuned.thresholds_[1][0] == pytest.approx(f1.threshold_, rel=0.1)
+        shares.append(tuned.evaluate(X[3000:], y[3000:])["rejected"])
+        recalls.append(tuned.bound_.promised)
+    assert 0 < shares[0] < shares[1] < 0.3
+    assert recalls == [0.8, 0.9]
+
+
+def test_a_saved_model_says_that_it_decides_all_rows(tiny_backbone, tmp_path):
+    texts = [f"word{i % 5} {'good' if i % 2 else 'bad'}" for i in range(40)]
+    labels = ["pos" if i % 2 else "neg" for i in range(40)]
+    inner = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0)
+    inner.fit(texts, labels)
+    tuned = BiasTunedClassifier(inner, cv="prefit", reject=0.2).fit(texts, labels)
+    tuned.save_pretrained(tmp_path / "m")
+    card = (tmp_path / "m" / "README.md").read_text("utf-8")
+    assert "leaves rows to a person" in card
+    again = DiceSequenceClassifier.from_pretrained(tmp_path / "m")
+    sure = tuned.predict(texts) != "?"
+    assert 0 < (~sure).sum() <= 8
+    np.testing.assert_array_equal(again.predict(texts)[sure], tuned.predict(texts)[sure])
+
+
+def test_the_picture_is_the_error_of_the_rows_that_are_left():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([0.6] * 3, 200)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    tuned = BiasTunedClassifier(Given(range(3)), cv="prefit", reject=0.3, reject_label=-1)
+    display = RejectDisplay.from_estimator(tuned.fit(p, y), p, y)
+    logits = np.log(p) + tuned.bias_
+    lead = np.diff(np.sort(logits, axis=1)[:, -2:], axis=1)[:, 0]
+    for k in (0, 60, 150):
+        kept = np.argsort(lead)[k:]
+        error = 1 - accuracy_score(y[kept], logits[kept].argmax(axis=1))
+        assert display.rejected[k] == k / 200
+        assert display.error[k] == pytest.approx(error)
+    assert display.chosen == pytest.approx(0.3)
+    assert "30% to a person" in display.ax_.get_title()
+    with pytest.raises(TypeError, match="must be a fitted BiasTunedClassifier"):
+        RejectDisplay.from_estimator(Given(range(3)), p, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"reject": 1.0}, "reject"),
+        ({"reject": -0.1}, "reject"),
+        ({"reject": 0.1, "reject_label": 1}, "reject_label=1 is a class of y"),
+        ({"reject": 0.1, "scoring": RecallAtPrecision(0.9)}, "does not go with scoring"),
+        ({"scoring": RejectAt(0.9, each=True)}, "each=True has no meaning"),
+    ],
+)
+def test_what_is_refused_before_work_starts(params, message):
+    X, y = make_classification(100, random_state=0)
+
+    class Forbidden(LogisticRegression):
+        def fit(self, X, y):
+            raise AssertionError("it was fitted")
+
+    with pytest.raises(ValueError, match=message):
+        BiasTunedClassifier(Forbidden(), **params).fit(X, y)
