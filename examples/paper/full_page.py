@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from full import BASE, BY_PASSES, ENCODERS, PASSES, SETS
+from full import BASE, BY_PASSES, PASSES, jobs
 from pages import replaced
-from run import HERE, read
+from run import HERE, key, read
 from run import RESULTS as SMALLER
 from scipy.stats import t as student
 
@@ -66,10 +66,10 @@ def show(path: Path) -> None:
 
 def about(records: list[dict[str, Any]]) -> str:
     """How much of the plan has run, and where."""
-    wanted = sum(len(fits) for _, fits in SETS) * len(ENCODERS) * 2
-    kept = [r for r in records if r["job"]["seed"] < 2 and r["job"]["max_epochs"] == PASSES]
+    wanted = {key(job) for job in jobs() if job["seed"] < 2 and job["max_epochs"] == PASSES}
+    kept = wanted & {key(record["job"]) for record in records}
     where = sorted({f"{r['device']}, torch {r['torch']}, {r['date']}" for r in records})
-    return f"{len(kept)} of {wanted} fits with two seeds have run. " + "; ".join(where)
+    return f"{len(kept)} of {len(wanted)} fits with two seeds have run. " + "; ".join(where)
 
 
 # ---- differences of two losses

@@ -10,8 +10,10 @@ import numpy as np
 
 from skdice._checks import KINDS, shown
 from skdice.datasets.reading import fault
+from skdice.inputs.labels import PartLabels
 from skdice.inputs.rows import as_row_list
 
+EMPTY = ("", "none", "nan")  # cells of labels that are not known, of columns of 0 and 1
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -59,18 +61,25 @@ def lists_of_names(path: Path, cells: Sequence[tuple[Any, Any]]) -> list[list[st
 def names_of_columns(
     path: Path, rows: Sequence[tuple[str, Sequence[Any]]], columns: dict[int, str]
 ) -> list[list[str]]:
-    """The names of the `columns`, from index to name, that hold 1 in each row."""
+    """The names of the `columns`, from index to name, that hold 1 in each row.
+
+    An empty cell is a label that is not known.
+    """
     # A frame of one column holds classes, so a single label is read by its lists of names.
     names: list[list[str]] = NamedRows(columns.values()) if len(columns) > 1 else []
     for place, cells in rows:
-        names.append([])
+        here, unknown = [], []
         for i, name in columns.items():
             flag = str(cells[i]).strip().lower().removesuffix(".0")
+            if flag in EMPTY:
+                unknown.append(name)
+                continue
             if flag not in _FLAGS:
                 problem = f"{name!r} is {cells[i]!r:.60}, and a column of a label holds 0 or 1: "
                 raise fault(path, place, problem + "check label_columns")
             if _FLAGS[flag]:
-                names[-1].append(name)
+                here.append(name)
+        names.append(PartLabels(here, unknown) if unknown else here)
     return names
 
 
@@ -88,9 +97,12 @@ class NamedRows(list[list[str]]):
         self.columns = list(columns)
 
     def to_numpy(self) -> np.ndarray:
-        """Rows of 0 and 1."""
-        table = np.array([[name in row for name in self.columns] for row in self], dtype=int)
-        return table.reshape(len(self), len(self.columns))
+        """Rows of 0 and 1, and NaN for labels that are not known."""
+        table = np.array([[name in row for name in self.columns] for row in self], dtype=float)
+        table = table.reshape(len(self), len(self.columns))
+        for i, row in enumerate(self):
+            table[i, [self.columns.index(name) for name in getattr(row, "unknown", ())]] = np.nan
+        return table
 
 
 def split_cells(labels: list[str], separator: str | None) -> list[Any]:

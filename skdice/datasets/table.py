@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.multilabel import check_separator, lists_of_names, split_cells
+from skdice.datasets.multilabel import EMPTY, check_separator, lists_of_names, split_cells
 from skdice.datasets.reading import fault, suffix_of
 from skdice.datasets.source import (
     ANSWERS,
@@ -98,6 +98,12 @@ class Table:
                                             and r[1][labels[0]].strip() in none)]  # fmt: skip
             named = ", ".join(sorted(known & none))
             source.skipped[f"whose label is {named}"] += n_before - len(rows)
+        else:
+            n_before = len(rows)
+            rows = [
+                r for r in rows if any(str(r[1][i]).strip().lower() not in EMPTY for i in labels)
+            ]
+            source.skipped["whose labels are all empty"] += n_before - len(rows)
         if not rows:
             left_out = source.left_out()
             raise ValueError(f"{str(self.path)!r} holds no labelled row; left out: {left_out}")

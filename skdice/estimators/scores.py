@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -140,7 +140,7 @@ class ClassScores(Scored):
 class SpanScores(Scored):
     """Scores and spans of taggers, whose ``_spans`` gives the spans of each sentence."""
 
-    _spans: Callable[[Any], Iterable[Any]]
+    _spans: Callable[[Any], Any]
 
     @of_one_fit
     def predict_spans(self, X: Rows) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from numbers import Complex, Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -106,6 +106,20 @@ class Labels(NamedTuple):
         return rows
 
 
+class PartLabels(list[str]):
+    """The names of the labels of a row, of which some are not known.
+
+    Attributes
+    ----------
+    unknown : set of str
+        The names of labels of which it is not known whether the row has them.
+    """
+
+    def __init__(self, names: Iterable[str], unknown: Iterable[str]) -> None:
+        super().__init__(names)
+        self.unknown = set(unknown)
+
+
 def places_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The place of each label among `classes`, which holds them all in any order.
 
@@ -164,7 +178,7 @@ def _read(y: Any, n_rows: int | None, name: str, missing: bool) -> Labels:
     check_given(y, "labels")
     columns = _column_names(y, name)
     y = plain_values(y, name)
-    lists = _lists_of_names(y, name)
+    lists = _lists_of_names(y, name, missing)
     values = _table(y, name, missing) if lists is None else np.empty(len(lists))
     if n_rows is not None:
         check_lengths(X=range(n_rows), **{name: values})
@@ -175,9 +189,12 @@ def _read(y: Any, n_rows: int | None, name: str, missing: bool) -> Labels:
             f"[literal_eval(row) for row in {name}]"
         )
     if lists is not None:
-        names = sorted(set().union(*lists))
+        unknown_of = [getattr(row, "unknown", ()) for row in y]
+        names = sorted(set().union(*lists, *unknown_of))
         held = [[label in row for label in names] for row in lists]
         table = np.array(held, dtype=int).reshape(len(held), len(names))
+        for i, unknown_names in enumerate(unknown_of):
+            table[i, [names.index(label) for label in unknown_names]] = UNKNOWN
         return Labels(table, np.array(names, dtype=str), "lists")
     if values.ndim == 2 and values.size:
         unknown = ((values != values) | (values == UNKNOWN)) & missing
@@ -368,7 +385,7 @@ def _column_names(y: Any, name: str) -> list[str] | None:
     return columns
 
 
-def _lists_of_names(y: Any, name: str) -> list[set[str]] | None:
+def _lists_of_names(y: Any, name: str, missing: bool) -> list[set[str]] | None:
     """The names in each row, if `y` holds lists or sets of them; None if it has another form."""
     if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]  # a frame of one column
@@ -390,6 +407,8 @@ def _lists_of_names(y: Any, name: str) -> list[set[str]] | None:
                 f"{where} is {shown(row)}, and other rows are lists of names: give a list for each "
                 "row, [] for one without labels"
             )
+        if not missing and (unknown := sorted(getattr(row, "unknown", ()))):
+            _check_label(None, f"the label {unknown[0]!r} of {where}")
         for value in row:
             _check_name(value, f"{where} holds the label", "str(label)")
     return [set(map(str, row)) for row in rows]

@@ -364,7 +364,9 @@ class Classification(Task):
         if not model.multilabel_:
             return classification_report(y, predicted, **how)
         names = model.classes_.astype(str)
-        rows = known_labels(y, names, True)
+        rows = known_labels(y, names, True, missing=True)
+        # A label that is not known counts as a right no, in none of the counts of F1.
+        predicted, rows = np.where(rows == UNKNOWN, 0, predicted), (rows == 1).astype(int)
         if len(names) == 1:  # whose one column would be taken for labels
             how["labels"] = [1]
         return classification_report(rows, predicted, target_names=names, **how)

@@ -202,7 +202,7 @@ def test_tags_that_do_not_fit_are_refused(tagger, sentences):
     before = tagger.classes_.tolist()
     for tag, message in [
         ("S-FIRM", "'S-FIRM'.*in scheme 'iob2'.*convert_scheme"),
-        ("firm", r"y\[0\]\[0\] is 'firm', which is neither"),
+        ("firm", r"y\[0\]\[0\] is 'firm', which is in no scheme"),
     ]:
         with pytest.raises(ValueError, match=message):
             tagger.partial_fit(NEW_X[:1], [[tag, "O", "O", "O"]])

@@ -9,6 +9,9 @@ from sklearn.metrics import f1_score
 from sklearn.multioutput import MultiOutputClassifier
 
 from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
+from skdice.datasets import read_table
+from skdice.inputs.labels import UNKNOWN, read_labels
+from skdice.inputs.rows import take
 from skdice.losses import resolve_loss
 from skdice.metrics import class_f1_scorer
 from skdice.model_selection import LossSearchCV, MultilabelStratifiedKFold, out_of_fold
@@ -162,3 +165,28 @@ def test_what_is_refused():
         model.fit(X, np.where(np.arange(3) == 1, 2.0, Y))
     with pytest.raises(ValueError, match="NaN"):  # as scikit-learn's own models
         MultiOutputClassifier(LogisticRegression()).fit(X, Y)
+
+
+def test_empty_cells_of_a_table(tiny_backbone, tmp_path):
+    path = tmp_path / "comments.csv"
+    path.write_text("text,toxic,threat\n" + "a b,1,\nc d,0,1\ne f,,0\ng h,,\ni j,1,1\n" * 3)
+    with pytest.warns(UserWarning, match="left out 3 whose labels are all empty"):
+        X, y = read_table(path, label_columns=["toxic", "threat"])
+    assert X == ["a b", "c d", "e f", "i j"] * 3
+    assert list(y[:4]) == [["toxic"], ["threat"], [], ["toxic", "threat"]]
+    expected = [[1, UNKNOWN], [0, 1], [UNKNOWN, 0], [1, 1]]
+    assert read_labels(y, missing=True).values[:4].tolist() == expected
+    some = read_labels(take(y, np.array([0, 1])), missing=True)  # columns are sorted by name
+    assert some.classes.tolist() == ["threat", "toxic"]
+    assert some.values.tolist() == [[UNKNOWN, 1], [1, 0]]
+    for labels in (y, list(y)):  # what has no use for them says so
+        with pytest.raises(ValueError, match=r"'threat'.* is missing"):
+            read_labels(labels)
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model.fit(X, y)
+    scores = model.evaluate(X, y)
+    found, table = model.predict(X), read_labels(y, missing=True).values
+    known = table != UNKNOWN
+    assert scores["f1"] == pytest.approx(f1_score(table[known] == 1, found[known]))
+    report = model.task.report(model, X, y, found, mode="default", as_json=True)
+    assert report["micro avg"]["f1-score"] == pytest.approx(scores["f1"])

@@ -160,7 +160,7 @@ def test_queries(tiny_backbone):
     ("y", "message"),
     [
         ([*TAGS[:4], ["O"]], r"y\[4\] has 1 tag, but X\[4\] has 6"),
-        ([[("PER", 3, 9)], [], [], [], []], r"y\[0\] holds \('PER', 3, 9\), which lies outside"),
+        ([[("PER", 3, 9)], [], [], [], []], r"y\[0\] holds \('PER', 3, 9\), outside the 5 tokens"),
         ([[("PER", 0)], [], [], [], []], r"y\[0\] holds \('PER', 0\): a span is"),
         ([["NOUN"] * len(s) for s in SENTENCES], "plain tags"),
         ([["O"] * len(s) for s in SENTENCES], "no entity at all"),

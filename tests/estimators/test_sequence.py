@@ -379,7 +379,7 @@ def test_a_search_over_folds_that_lack_a_label(classifier):
     search = GridSearchCV(
         classifier, {"pooling": ["cls"]}, cv=KFold(2), error_score="raise", refit=False
     )
-    with pytest.raises(ValueError, match=r"\['rare'\].*scorer, as in scoring='f1_macro'"):
+    with pytest.raises(ValueError, match=r"\['rare'\].*in a search, with scoring='f1_macro'"):
         search.fit(X, y)
     search.set_params(scoring="f1_macro").fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -198,47 +198,37 @@ class _AlikeLosses(nn.Module):
         super().__init__()
         self.loss, self.is_stateful = loss, loss.is_stateful
         self.register_buffer("heads", torch.tensor(heads))
-        values = {name: [of_head[name] for of_head in params] for name in params[0]}
-        varied = {n: v for n, v in values.items() if is_number(v[0]) and len(set(v)) > 1}
-        given = {n: torch.tensor(v, dtype=torch.float64) for n, v in varied.items()}
-        running = [n for n, _ in loss.named_buffers() if n.endswith("running_")]
-        self.n_running = len(running)
-        for name in running:
-            given[name] = torch.zeros(len(heads), 3, n_logits, dtype=torch.float64)
-        # Of each, its name here and where the loss looks for it.
-        self.given: list[tuple[str, nn.Module, str]] = []
-        for path, of_heads in given.items():
-            name = "of_" + path.replace(".", "__")
-            part, _, attribute = path.replace("__", ".").rpartition(".")
-            self.given.append((name, loss.get_submodule(part), attribute))
-            self.register_buffer(name, of_heads)
-        self._forget()
-        self.of_heads = vmap(self._of_head, in_dims=(1, None, *[0] * len(given)))
+        # Where the loss looks for each number, and for what it remembers.
+        self.places: list[tuple[nn.Module, str]] = []
+        for name, first in params[0].items():
+            of_heads = [of_head[name] for of_head in params]
+            if is_number(first) and len(set(of_heads)) > 1:
+                path, _, attribute = name.replace("__", ".").rpartition(".")
+                values = torch.tensor(of_heads, dtype=torch.float64)
+                self.register_buffer(f"number_{len(self.places)}", values)
+                self.places.append((loss.get_submodule(path), attribute))
+        self.n_numbers = len(self.places)
+        for part in loss.modules():
+            if getattr(part, "running_", None) is not None:
+                part.running_ = torch.zeros(len(heads), 3, n_logits, dtype=torch.float64)
+                self.places.append((part, "running_"))
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The sum; what the losses remember of this batch is kept."""
-        z = logits.index_select(1, self.get_buffer("heads"))
-        given = [self.get_buffer(name) for name, _, _ in self.given]
-        losses, *memory = self.of_heads(z, target, *given)
-        for (name, _, _), values in zip(self._running(), memory, strict=True):
-            setattr(self, name, values.detach())
-        self._forget()
+        z, memory = logits.index_select(1, self.get_buffer("heads")), self.places[self.n_numbers :]
+        given = [self.get_buffer(f"number_{i}") for i in range(self.n_numbers)]
+        given += [part.get_buffer(name) for part, name in memory]
+        losses, *kept = vmap(self._of_head, (1, None, *[0] * len(given)))(z, target, *given)
+        for (part, name), values in zip(memory, kept, strict=True):
+            setattr(part, name, values)
         return losses.sum()
 
     def _of_head(self, logits: Tensor, target: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
         """The loss of one head, and what it then remembers."""
-        for (_, part, attribute), value in zip(self.given, given, strict=True):
-            setattr(part, attribute, value)
+        for (part, name), value in zip(self.places, given, strict=True):
+            setattr(part, name, value)
         loss = self.loss(logits, target)
-        return loss, *(part.get_buffer(attribute) for _, part, attribute in self._running())
-
-    def _forget(self) -> None:
-        """Let the loss itself remember nothing: what vmap leaves there is of no use outside."""
-        for _, part, attribute in self._running():
-            setattr(part, attribute, None)
-
-    def _running(self) -> list[tuple[str, nn.Module, str]]:
-        return self.given[len(self.given) - self.n_running :]
+        return loss, *(part.get_buffer(name) for part, name in self.places[self.n_numbers :])
 
 
 def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:
