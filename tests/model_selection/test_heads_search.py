@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.tune import report, trials_table
-from skdice.engine import arrays
+from skdice.engine import vectors
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space
 from skdice.model_selection.full_fits import FullFits
@@ -87,8 +87,8 @@ def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
 def test_large_arrays_lie_in_a_file(classifier, tagger, monkeypatch):
     asked = (classifier, TEXTS), (tagger, SENTENCES)
     small = [estimator.frozen_vectors(rows) for estimator, rows in asked]
-    monkeypatch.setattr(arrays, "IN_MEMORY", 0)
-    monkeypatch.setattr(arrays, "BLOCK", 3)
+    monkeypatch.setattr(vectors, "IN_MEMORY", 0)
+    monkeypatch.setattr(vectors, "BLOCK", 3)
     large = [estimator.frozen_vectors(rows) for estimator, rows in asked]
     for found, expected in zip(large, small, strict=True):
         assert isinstance(found, np.memmap)
@@ -154,7 +154,7 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier):
             return vectors.copy()
 
     split = np.arange(100), np.arange(100, 600)
-    model = WithVectors(**classifier.get_params()).set_params(max_epochs=20)  # of its heads
+    model = WithVectors(**classifier.get_params()).set_params(max_epochs=30)  # as for 100 rows
     rows = heads_data.HeadData(model, [str(i) for i in range(600)], y)
     known = y[split[1]] == "spam"
     rival = LogisticRegression(max_iter=1000).fit(vectors[:100], y[:100]).predict(vectors[100:])
