@@ -195,10 +195,10 @@ class _AlikeLosses(nn.Module):
         for name, first in params[0].items():
             of_heads = [of_head[name] for of_head in params]
             if is_number(first) and len(set(of_heads)) > 1:
-                part, _, attribute = name.replace("__", ".").rpartition(".")
+                path, _, attribute = name.replace("__", ".").rpartition(".")
                 values = torch.tensor(of_heads, dtype=torch.float64)
                 self.register_buffer(f"number_{len(self.places)}", values)
-                self.places.append((loss.get_submodule(part), attribute))
+                self.places.append((loss.get_submodule(path), attribute))
         self.n_numbers = len(self.places)
         for part in loss.modules():
             if getattr(part, "running_", None) is not None:
