@@ -2,9 +2,10 @@
 Is dice better? Not always
 ==========================
 
-The plot shows F1 against the number of training positives, on synthetic data whose classes are well
-separated. Cross-entropy is ahead for every number of positives. So always include cross-entropy
-when you compare losses on your own data. The bands span five seeds.
+The plot shows F1 at a threshold of one half against the number of training positives, on synthetic
+data whose classes are well separated. With few positives ``dsc`` is ahead, and with 100
+cross-entropy is. So always include cross-entropy when you compare losses on your own data. The
+bands span five seeds.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +37,7 @@ for loss, style in (("ce", "-"), ("focal", ":"), ("dsc", "--")):
             ]
         )
         fits = (
-            DiceClassifier(loss=loss, max_epochs=5, random_state=seed).fit(
+            DiceClassifier(loss=loss, max_epochs=20, random_state=seed).fit(
                 X[rows], y[rows]
             )
             for seed in range(5)

@@ -37,8 +37,9 @@ max_epochs : int or "auto"
     Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
     over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
 lr : float or "auto"
-    Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen` and
-    `adapter`. `fit` warns if it was so high that it spoiled the encoder.
+    Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen`,
+    `adapter`, and the rows of an update where they are few. `fit` warns if it was so high that it
+    spoiled the encoder.
 batch_size : int
     Rows in a batch.
 gradient_accumulation : int

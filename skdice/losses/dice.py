@@ -79,10 +79,10 @@ class DiceLoss(OverlapLoss):
     ema_decay : float or "auto", default="auto"
         Above 0, counts are a moving average over the batches of training: each batch weighs this
         much less than the one after it. 0.99 looks back over about 100 batches. Gradients are still
-        those of the current batch. ``"auto"`` is 0, except in a `DiceClassifier` and the heads of a
-        search whose batches hold fewer than two positives on average: there, the counts reach back
-        over about 30 positives, and over a tenth of the training at most. Where each class has its
-        own ratio, the positives are those of the rarest.
+        those of the current batch. ``"auto"`` is 0, except in a `DiceClassifier` whose batches hold
+        fewer than two positives on average: there, the counts reach back over about 30 positives,
+        and over a tenth of the training at most. Where each class has its own ratio, the positives
+        are those of the rarest. On vectors of texts it did not gain: take 0 there.
         `prepare` forgets earlier batches. After ``eval()``, or without gradients, the batch's own
         counts are used and not remembered.
     ignore_index : int, default=-100

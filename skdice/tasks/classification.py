@@ -205,7 +205,7 @@ class Classification(Task):
         return prepared_loss(model, counts, total, mode, background=background, **of_loss)
 
     def updates(self, model: Any, n_rows: int) -> dict[str, int]:
-        """Return what ``ema_decay="auto"`` follows: nothing, as full fits do not gain by it."""
+        """Return what ``ema_decay="auto"`` follows: nothing: full fits have no memory."""
         return {}
 
     def _indices(self, model: Any, data: Examples) -> np.ndarray:

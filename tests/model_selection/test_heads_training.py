@@ -140,6 +140,16 @@ def test_each_head_remembers_its_own_batches():
             np.testing.assert_allclose(head.decision_function(X[asked]), alone, atol=1e-6)
 
 
+def test_heads_of_texts_have_no_memory_as_full_fits_have_none():
+    X, y = make_classification(150, 6, weights=[0.9], random_state=0)
+    rows, how = np.arange(150), {"max_epochs": 3, "batch_size": 16, "random_state": 0}
+    models = [DiceClassifier(loss=DiceLoss(ema_decay=d), **how) for d in ("auto", 0.0)]
+    auto, zero = fit_heads(models, X, y, [rows], of_texts=True)[0].logits(X)
+    np.testing.assert_allclose(auto, zero, atol=1e-9)
+    auto, zero = fit_heads(models, X, y, [rows])[0].logits(X)
+    assert np.abs(auto - zero).max() > 0.01
+
+
 def test_losses_of_classes_with_one_name_are_apart():
     class Renamed(CrossEntropyLoss):
         pass

@@ -50,21 +50,28 @@ def fit_heads(
     y: Any,
     train_rows: Sequence[np.ndarray],
     background: Any = None,
+    of_texts: bool = False,
 ) -> list[FoldHeads]:
     """The same heads, to rounding, as the models' own fits on the training rows of each fold.
 
     The models have no hidden layers, and differ only in ``loss``, ``lr`` and ``weight_decay``.
-    Where `background` is None it is, of two classes, the one that is not positive.
+    Where `background` is None it is, of two classes, the one that is not positive. Heads `of_texts`
+    stand in for full fits, in which ``ema_decay="auto"`` is 0.
     """
     for model in models:
         check_estimator(model)
     on_cpu = resolve_device(models[0].device) == "cpu"
     X, _ = check_X_y(X, y, dtype=[np.float64, np.float32] if on_cpu else np.float32)
-    return [_fit_fold(models, X, y, rows, background) for rows in train_rows]
+    return [_fit_fold(models, X, y, rows, background, of_texts) for rows in train_rows]
 
 
 def _fit_fold(
-    models: Sequence[DiceClassifier], X: np.ndarray, y: Any, rows: np.ndarray, background: Any
+    models: Sequence[DiceClassifier],
+    X: np.ndarray,
+    y: Any,
+    rows: np.ndarray,
+    background: Any,
+    of_texts: bool,
 ) -> FoldHeads:
     labels, counts = np.unique(y[rows], return_counts=True)
     positive = None
@@ -76,7 +83,8 @@ def _fit_fold(
         index = 1 - positive
     else:
         index = None
-    of_data = {"background": index, "classes": labels, **updates_of(models[0], len(rows))}
+    of_data = {"background": index, "classes": labels}
+    of_data |= {} if of_texts else updates_of(models[0], len(rows))
     criterion = SumOfLosses([model.loss for model in models], counts, of_data)
     target = np.minimum(np.searchsorted(labels, y), len(labels) - 1)  # of no use in other rows
     linear = _train(models, NumericDataset(X, target), rows, len(labels), criterion)

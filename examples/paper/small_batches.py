@@ -1,0 +1,380 @@
+"""What small and large batches need: a rate that follows them, and counts of earlier batches.
+
+    python small_batches.py run --data FOLDER --minutes 60    # fills results/small_batches.jsonl
+    python small_batches.py show                              # the tables into the pages
+
+"rate": fits of texts and of tagged sentences at batches of 8 to 128, each with several rates.
+"numbers": overlap losses with a memory of counts and without, on rows of numbers and on vectors of
+texts. "found": the same on the set on which the fault was found. A record is one fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tasks
+from pages import replaced
+from sklearn import datasets
+from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+import skdice
+from skdice.losses import resolve_loss
+from skdice.tags.schemes import get_spans
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "small_batches.jsonl"
+PAGE = HERE.parent.parent / "docs" / "experiments.md"
+TEXTS = {"clinc_rare": "CLINC, one intent", "sms": "SMS", "anger": "GoEmotions, anger"}
+TAGS = {"wnut17": "WNUT17", "gmb": "GMB"}
+# With the share of wrong labels, in the order of the runs.
+CELLS = [("anger", 0), ("wnut17", 0), ("anger", 0.1), ("gmb", 0), ("gmb", 0.1), ("wnut17", 0.1)]
+CELLS += [("clinc_rare", 0), ("clinc_rare", 0.1), ("sms", 0), ("sms", 0.1)]
+# Times the rate at a batch of 32: unchanged, in proportion, and its square root.
+FACTORS = {32: (1,), 8: (1, 1 / 4, 1 / 2), 128: (1, 4, 2)}
+LOSSES = ("dice", "ce_dice", "dsc", "tversky")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("command", choices=["run", "list", "show"])
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no fit later")
+    args = parser.parse_args()
+    started, done = time.monotonic(), {key(record["job"]) for record in records()}
+    if args.command == "show":
+        show()
+        return
+    for seed, part in product(args.seeds, args.parts):
+        for job in PARTS[part][0]():
+            job = {"part": part, "seed": seed, **job}
+            if key(job) in done or time.monotonic() - started > 60 * args.minutes:
+                continue
+            if args.command == "run":
+                record = {"job": job, **run(job, args.data)}
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                print(record, flush=True)
+            else:
+                print(job)
+
+
+def key(job: dict[str, Any]) -> str:
+    return json.dumps(job, sort_keys=True)
+
+
+def records() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
+
+
+def run(job: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Fit one model, and say what test rows say of it."""
+    warnings.simplefilter("ignore")
+    started = time.process_time()
+    found = PARTS[job["part"]][1](job, folder)
+    how = {"seconds": round(time.process_time() - started, 1), "date": time.strftime("%Y-%m-%d")}
+    return {name: round(float(value), 4) for name, value in found.items()} | how
+
+
+# ---- rates
+
+
+def jobs_of_rate() -> Iterator[dict[str, Any]]:
+    for (name, noise), size in product(CELLS, (8, 32, 128)):
+        for factor in FACTORS[size]:
+            yield {"data": name, "noise": noise, "batch": size, "factor": factor}
+
+
+def run_rate(job: dict[str, Any], folder: Path) -> dict[str, float]:
+    """Passes of a text follow the rate: as much of it as of 40 updates of 32 rows at 1e-4."""
+    is_text, size = job["data"] in TEXTS, job["batch"]
+    how = {"n_rows": 400, "n_rare": 40} if is_text else {"n_rows": 80}
+    task = rows_of(job["data"], folder, job["seed"], job["noise"], **how)
+    updates = -(-len(task.train[0]) // size)
+    passes = max(3, round(40 / job["factor"] / updates)) if is_text else 15
+    rate = (1e-4 if is_text else 3e-4) * job["factor"]
+    return fitted(task, job, lr=rate, max_epochs=passes) | {"passes": passes}
+
+
+def fitted(task: tasks.Task, job: dict[str, Any], **params: Any) -> dict[str, float]:
+    """The scores of a fit of MiniLM on test rows."""
+    params |= {"random_state": job["seed"], "batch_size": job["batch"]}
+    if task.kind == "tags":
+        return {"f1": skdice.DiceTokenClassifier(**params).fit(*task.train).score(*task.test)}
+    model = skdice.DiceSequenceClassifier(pos_label=task.pos_label, **params).fit(*task.train)
+    proba = model.predict_proba(task.test[0])[:, model.classes_.tolist().index(task.pos_label)]
+    return scores(np.array(task.test[1]) == task.pos_label, proba)
+
+
+def scores(truth: np.ndarray, proba: np.ndarray) -> dict[str, float]:
+    """F1 at one half and at the best threshold, and average precision."""
+    precision, recall, _ = precision_recall_curve(truth, proba)
+    best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
+    f1 = f1_score(truth, proba > 0.5, zero_division=0)
+    return {"f1": f1, "best_f1": best, "ap": average_precision_score(truth, proba)}
+
+
+@cache
+def loaded(name: str, folder: Path, seed: int) -> tasks.Task:
+    if name != "anger":
+        return tasks.load(name, folder, seed)
+    task = tasks.load("goemotions", folder, seed)
+    parts = [
+        (X, ["yes" if name in labels else "no" for labels in y])
+        for X, y in (task.train, task.dev, task.test)
+    ]
+    return tasks.Task(name, "labels", *parts, "yes")
+
+
+def rows_of(
+    name: str, folder: Path, seed: int, noise: float, n_rows: int, n_rare: int | None = None
+) -> tasks.Task:
+    """Some rows of a data set, of which so many are of the rare class, with some wrong labels."""
+    task, draw = loaded(name, folder, seed), np.random.default_rng(seed)
+    X, y = task.train
+    order = draw.permutation(len(y))
+    if n_rare is not None:
+        rare = np.array([y[i] == task.pos_label for i in order])
+        order = np.concatenate([order[rare][:n_rare], order[~rare][: n_rows - n_rare]])
+    chosen = draw.permutation(order[:n_rows])
+    y = [y[i] for i in chosen]
+    change = entities_moved if task.kind == "tags" else labels_swapped
+    train = [X[i] for i in chosen], change(y, noise, draw, task.pos_label)
+    n_test = 300 if task.kind == "tags" else 500
+    how = {"seed": 0, "train_rows": 1, "dev_rows": 1, "test_rows": n_test}
+    test = tasks.cell(task, how).test
+    return tasks.Task(name, task.kind, train, test, test, task.pos_label)
+
+
+def labels_swapped(y: list[Any], share: float, draw: Any, pos_label: Any) -> list[Any]:
+    """A share of the positives is wrong, and as many negatives are called positive."""
+    y, truth = list(y), np.array(y) == pos_label
+    other = next(label for label in y if label != pos_label)
+    n_wrong = round(share * truth.sum())
+    for rows, label in ((np.flatnonzero(truth), other), (np.flatnonzero(~truth), pos_label)):
+        for i in draw.choice(rows, n_wrong, replace=False):
+            y[i] = label
+    return y
+
+
+def entities_moved(y: list[Any], share: float, draw: Any, _: Any) -> list[Any]:
+    """A share of the entities is background, and as many words of it are entities."""
+    y = [list(tags) for tags in y]
+    spans = [(i, *span) for i, tags in enumerate(y) for span in get_spans(tags)]
+    words = [(i, j) for i, tags in enumerate(y) for j, tag in enumerate(tags) if tag == "O"]
+    wrong = draw.choice(len(spans), round(share * len(spans)), replace=False)
+    for (i, kind, start, end), place in zip(
+        [spans[k] for k in wrong], draw.choice(len(words), len(wrong), replace=False), strict=True
+    ):
+        y[i][start:end] = ["O"] * (end - start)
+        row, word = words[place]
+        y[row][word] = f"B-{kind}"
+    return y
+
+
+# ---- numbers
+
+
+def with_memory(loss: str, decay: float | str) -> Any:
+    name = "second__ema_decay" if loss == "ce_dice" else "ema_decay"
+    return resolve_loss(loss).set_params(**{name: decay})
+
+
+def clusters(n_rows: int, n_features: int, share: float, seed: int, **more: Any) -> Any:
+    how = {"n_informative": n_features // 3, "weights": [1 - share], "flip_y": 0.01, **more}
+    return datasets.make_classification(n_rows, n_features, random_state=seed, **how)
+
+
+def rare(X: Any, y: Any, n_rare: int) -> Any:
+    """All negatives and so many positives."""
+    kept = np.flatnonzero((y == 0) | (np.cumsum(y) <= n_rare))
+    return X[kept], y[kept]
+
+
+def digits(n_rare: int) -> Any:
+    X, y = datasets.load_digits(return_X_y=True)
+    return rare(X, (y == 8).astype(int), n_rare)
+
+
+def several_digits() -> Any:
+    """All noughts and fewer of each digit, down to five."""
+    X, y = datasets.load_digits(n_class=5, return_X_y=True)
+    kept = [np.flatnonzero(y == digit)[:n] for digit, n in enumerate((178, 60, 20, 10, 5))]
+    return X[np.concatenate(kept)], y[np.concatenate(kept)]
+
+
+def cancer() -> Any:
+    X, y = datasets.load_breast_cancer(return_X_y=True)
+    return rare(X, 1 - y, 20)
+
+
+def diabetes() -> Any:
+    X, y = datasets.load_diabetes(return_X_y=True)
+    return X, (y > np.quantile(y, 0.93)).astype(int)
+
+
+NUMBERS: dict[str, Any] = {
+    "30 columns, 3 %": lambda: clusters(1600, 30, 0.03, 3, n_informative=10, class_sep=1.2),
+    "60 columns, 5 %": lambda: clusters(1600, 60, 0.05, 11, flip_y=0.02),
+    "10 columns, 2 %": lambda: clusters(1600, 10, 0.02, 12, class_sep=1.5),
+    "digits, an eight": lambda: digits(50),
+    "breast cancer": cancer,
+    "diabetes, the highest 7 %": diabetes,
+    "five digits": several_digits,
+}
+VECTORS = {"sms": "SMS, vectors", "anger": "GoEmotions, vectors"}
+# The set on which the fault was found, whole.
+FOUND = dict(n_informative=10, weights=[0.97], flip_y=0.01, class_sep=1.2, random_state=3)
+
+
+NAMED = {"found": "30 columns, 3 %, 4,000 rows", **VECTORS}
+
+
+def jobs_of_numbers() -> Iterator[dict[str, Any]]:
+    for size, loss, name, memory in product((8, 32), LOSSES, (*NUMBERS, *VECTORS), (0, "auto")):
+        yield {"data": name, "loss": loss, "batch": size, "memory": memory}
+
+
+def jobs_of_found() -> Iterator[dict[str, Any]]:
+    yield from ({"data": "found", "loss": "ce", "batch": size, "memory": 0} for size in (8, 512))
+    for loss, (size, memory) in product(("dice", "dsc"), ((8, 0), (8, "auto"), (512, "auto"))):
+        yield {"data": "found", "loss": loss, "batch": size, "memory": memory}
+
+
+def run_numbers(job: dict[str, Any], folder: Path) -> dict[str, float]:
+    """A third of the rows are to test on."""
+    name, seed = job["data"], job["seed"]
+    how = {"lr": 0.005, "max_epochs": 10 if job["batch"] < 100 else 100}
+    if name == "found":
+        X, y = datasets.make_classification(6000, 30, **FOUND)
+        parts = X[:4000], X[4000:], y[:4000], y[4000:]
+    elif name in VECTORS:
+        how["lr"], parts = 0.01, vectors(name, folder)
+    else:
+        X, y = NUMBERS[name]()
+        parts = train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=seed)
+        scaler = StandardScaler().fit(parts[0])
+        parts = [scaler.transform(parts[0]), scaler.transform(parts[1]), *parts[2:]]
+    X, X_test, y, y_test = parts
+    loss = with_memory(job["loss"], job["memory"]) if job["loss"] in LOSSES else job["loss"]
+    model = skdice.DiceClassifier(loss=loss, batch_size=job["batch"], random_state=seed, **how)
+    proba = model.fit(X, y).predict_proba(X_test)
+    trained = getattr(model.net_.criterion_, "second", model.net_.criterion_)
+    decay = {"decay": getattr(trained, "ema_decay_", 0.0) if job["memory"] else 0.0}
+    if proba.shape[1] > 2:
+        return {"f1": f1_score(y_test, proba.argmax(1), average="macro")} | decay
+    return scores(y_test, proba[:, 1]) | decay
+
+
+@cache
+def vectors(name: str, folder: Path) -> Any:
+    """Vectors of 1,000 texts of the frozen encoder with 50 positives, and of test rows."""
+    task = rows_of(name, folder, 0, 0, 1000, 50)
+    encoder = skdice.TransformerFeatures()
+    X, X_test = (encoder.fit_transform(part[0]) for part in (task.train, task.test))
+    y, y_test = (
+        np.array([label == task.pos_label for label in part[1]]).astype(int)
+        for part in (task.train, task.test)
+    )
+    return X, X_test, y, y_test
+
+
+PARTS: dict[str, Any] = {
+    "rate": (jobs_of_rate, run_rate),
+    "numbers": (jobs_of_numbers, run_numbers),
+    "found": (jobs_of_found, run_numbers),
+}
+
+
+# ---- what they say
+
+
+def show() -> None:
+    """Print the tables, and write them into the page."""
+    page = PAGE.read_text()
+    for name, made in (("batches and rates", lines_of_rates()), ("memory", lines_of_memory())):
+        text = "\n".join(made)
+        print(text, end="\n\n")
+        page = replaced(page, name, text, "small_batches.py")
+    PAGE.write_text(page)
+
+
+def means(*parts: str) -> dict[Any, dict[str, Any]]:
+    """The means over seeds of the figures of each job, with the number of seeds."""
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for record in records():
+        job = record["job"]
+        if job["part"] in parts:
+            found[job["data"], job["batch"], job["noise"], job["factor"]].append(record)
+    return {key_of: {"seeds": len(group), **(mean(group) or {})} for key_of, group in found.items()}
+
+
+FIGURES = ("f1", "ap")
+
+
+def shown(found: dict[str, Any] | None) -> str:
+    """F1, and average precision where it was measured."""
+    if found is None:
+        return ""
+    return " / ".join(f"{found[name]:.1f}" for name in FIGURES if name in found)
+
+
+def lines_of_rates() -> Iterator[str]:
+    found = means("rate")
+    columns = sorted({(size, factor) for _, size, _, factor in found})
+    heads = [f"{size}" + f", rate x {factor:g}" * (size != 32) for size, factor in columns]
+    yield f"| data | wrong | seeds | {' | '.join(heads)} |"
+    yield "|---|---:|---:" + "|---:" * len(heads) + "|"
+    for name, title in {**TEXTS, **TAGS}.items():
+        for noise in (0, 0.1):
+            row = [found.get((name, size, noise, by)) for size, by in columns]
+            if any(row):
+                seeds = min(cell["seeds"] for cell in row if cell)
+                yield f"| {title} | {noise:.0%} | {seeds} | {' | '.join(map(shown, row))} |"
+
+
+def lines_of_memory() -> Iterator[str]:
+    """Of each set, the mean over the losses and seeds that were fitted with memory and without."""
+    found: dict[Any, dict[Any, Any]] = defaultdict(lambda: defaultdict(dict))
+    for record in records():
+        job = record["job"]
+        if job["part"] in ("numbers", "found"):
+            name = f"{NAMED.get(job['data'], job['data'])}"
+            name += f", `{job['loss']}`" if job["part"] == "found" else ""
+            memory = "auto" if job["memory"] and job["batch"] < 100 else "0"  # none in large ones
+            found[name][job["batch"]][job["loss"], job["seed"], memory] = record
+    yield "| data | batch | fits, each | no memory | with memory |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, sizes in found.items():
+        for size, fits in sorted(sizes.items()):
+            whole = {fit[:2] for fit in fits}
+            if size == 8 or name in [*NUMBERS, *VECTORS.values()]:
+                both = {pair for pair in whole if {(*pair, "0"), (*pair, "auto")} <= fits.keys()}
+                whole = both or whole
+            columns = [
+                shown(mean([fits[*pair, memory] for pair in whole if (*pair, memory) in fits]))
+                for memory in ("0", "auto")
+            ]
+            yield f"| {name} | {size} | {len(whole)} | {' | '.join(columns)} |"
+
+
+def mean(group: list[Any]) -> dict[str, float] | None:
+    names = [name for name in FIGURES if group and name in group[0]]
+    return {name: 100 * np.mean([each[name] for each in group]) for name in names} or None
+
+
+if __name__ == "__main__":
+    main()
