@@ -33,7 +33,7 @@ lint: $(VENV)/.installed-dev ## ruff, mypy, and the length of the guide's pages
 	$(BIN)/ruff check skdice tests examples docs
 	$(BIN)/ruff format --check skdice tests examples docs
 	$(BIN)/mypy
-	@wc -w $(GUIDE) | awk '$$2 != "total" && $$1 > 1200 {print $$2 ": " $$1 " words, at most 1200"; bad = 1} END {exit bad}'
+	@wc -w $(GUIDE) | awk '$$2 != "total" && $$1 > 1400 {print $$2 ": " $$1 " words, at most 1400"; bad = 1} END {exit bad}'
 	@grep -v '^ *|' docs/experiments.md | wc -w | awk '$$1 > 5000 {print "docs/experiments.md: " $$1 " words beside its tables, at most 5000"; exit 1}'
 
 test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
