@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skdice._checks import KINDS, as_numbers, checked, shown
+from skdice._checks import KINDS, as_numbers, check_value, checked, shown
 from skdice._compat import Interval, StrOptions
 from skdice.losses._parameters import MOST, ParametrizedModule
 from skdice.losses.inputs import LossInputs, read_inputs
@@ -177,9 +177,13 @@ class Loss(ParametrizedModule):
         Raises
         ------
         ValueError
-            If a count is negative or not finite, `background` is not the index of a class, or
-            `class_weight` names a label that is not one of `classes`.
+            If a count is negative or not finite, `n_epochs` or `n_updates` is below 1, `background`
+            is not the index of a class, or `class_weight` names a label that is not in `classes`.
         """
+        whole = [Interval(Integral, 1, int(MOST), closed="both")]
+        check_value("n_epochs", n_epochs, whole)
+        if n_updates is not None:
+            check_value("n_updates", n_updates, whole)
         counts = as_numbers("class_counts", class_counts)
         if len(counts) == 0 or (counts < 0).any():
             raise ValueError(f"class_counts={shown(class_counts)} must hold numbers of at least 0")

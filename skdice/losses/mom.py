@@ -20,8 +20,7 @@ def mom(
 ) -> Tensor:
     """Cross-entropy, and the same of the majority class alone; see `MoMLoss`."""
     inputs, background = resolve_background(inputs, background)
-    weight = inputs.weight
-    of_majority = _of_majority(inputs, background, class_counts) * (weight > 0)
+    of_majority = _of_majority(inputs, background, class_counts)
     n_majority = at_least_tiny(inputs.sum_rows(of_majority).sum())
     # Both are means: the second over the majority alone.
     factors = lam + (1 - lam) * of_majority * inputs.n_examples() / n_majority

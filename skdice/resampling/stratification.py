@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from skdice._checks import shown
+from skdice._checks import check_value
+from skdice._compat import Interval
 from skdice.inputs.labels import as_labels
 
 
@@ -103,6 +104,11 @@ class MultilabelStratifiedKFold:
     random_state : int, RandomState or None, default=None
         Orders the rows before they are shared out. None takes them as they come.
 
+    Raises
+    ------
+    ValueError
+        If `n_splits` is no whole number of at least 2.
+
     References
     ----------
     Algorithm 1 of Sechidis, Tsoumakas and Vlahavas (2011), "On the Stratification of Multi-Label
@@ -122,13 +128,19 @@ class MultilabelStratifiedKFold:
     """
 
     def __init__(self, n_splits: int = 5, *, random_state: Any = None) -> None:
+        check_value("n_splits", n_splits, [Interval(Integral, 2, None, closed="left")])
         self.n_splits, self.random_state = n_splits, random_state
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_splits={self.n_splits}, random_state={self.random_state})"
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds."""
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : ignored, there for scikit-learn's interface
+        """
         return self.n_splits
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -136,7 +148,7 @@ class MultilabelStratifiedKFold:
 
         Parameters
         ----------
-        X : rows, of any kind; only their number counts
+        X : ignored, since y alone says how to split
         y : 0/1 rows of shape (n, n_labels), dense or sparse; a frame of such columns; or a list \
 of names for each row
         groups : None
@@ -149,8 +161,7 @@ of names for each row
         Raises
         ------
         ValueError
-            If `n_splits` is no number of folds for the rows, y has one label a row, or `groups` are
-            given.
+            If y has fewer rows than folds or one label a row, or `groups` are given.
         """
         labels = as_labels(y, missing=True)
         if getattr(y, "shape", None) == (len(labels), 1) and np.isin(labels, [0, 1]).all():
@@ -163,8 +174,8 @@ of names for each row
         if groups is not None:
             raise ValueError(f"{type(self).__name__} keeps no groups together: take GroupKFold")
         n, k = len(labels), self.n_splits
-        if not isinstance(k, Integral) or isinstance(k, bool) or not 2 <= k <= n:
-            raise ValueError(f"n_splits={shown(k)} must be a number from 2 to the {n} rows of y")
+        if k > n:
+            raise ValueError(f"n_splits={k} must be a number from 2 to the {n} rows of y")
         parts = share_out(labels, [1 / k] * k, self.random_state)
         for part in range(k):
             yield np.flatnonzero(parts != part), np.flatnonzero(parts == part)

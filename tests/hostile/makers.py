@@ -73,7 +73,7 @@ TABLE = {
     "scores y_proba": [0.2, 0.7, 0.4, 0.9, 0.3, 0.1],
     "per_thousand": 50,
     "matrix": [[0, 1], [20, 0]],
-    "RecallAtPrecision_precision PrecisionAtRecall_recall high": 0.9,
+    "RecallAtPrecision_precision RejectAt_precision PrecisionAtRecall_recall high": 0.9,
     "text_columns": "text",
     "label_column": "label",
     "imbalance": imbalance(LABELS),
@@ -99,7 +99,7 @@ TABLE = {
     "Imbalance_counts": {"ham": 3, "spam": 3},
     "types": ["LOC", "PER"],
     "bias": [-1.0, 0.0, 1.0],
-    "f1 threshold alphas train_loss precision recall p score": [0.2, 0.5, 0.7],
+    "f1 threshold alphas train_loss precision recall p score rejected error": [0.2, 0.5, 0.7],
     "values": {name: np.full((3, 2), 0.5) for name in ("precision", "recall", "f1")},
     "gradients": {"ce": ([-3.0, -2.0, -1.0], [1.0, 2.0, 3.0])},
     "unit": "tokens",
@@ -208,6 +208,11 @@ class Makers:
 
     a_BiasTunedTagger_estimator = a_BiasTunedClassifier_estimator  # noqa: N815
     a_LossSearchCV_estimator = a_BiasTunedClassifier_estimator  # noqa: N815
+
+    @functools.cache  # noqa: B019
+    def a_RejectDisplay_from_estimator_estimator(self, kind: str) -> Any:  # noqa: N802
+        tuned = skdice.BiasTunedClassifier(self.model(kind), cv="prefit", reject=0.2)
+        return tuned.fit(self.a_X(kind), self.a_y(kind))
 
     def a_backbone(self, kind: str) -> Any:
         return self.backbone

@@ -195,6 +195,14 @@ def test_a_decay_outside_its_range_is_named(decay, error):
         DiceLoss(ema_decay=decay)
 
 
+@pytest.mark.parametrize("name", ["n_epochs", "n_updates"])
+@pytest.mark.parametrize("value", [0, -1, 10**20])
+def test_passes_and_updates_outside_their_range_are_named(name, value):
+    for loss in (DiceLoss(), CompoundLoss()):
+        with pytest.raises(ValueError, match=f"{name}=.* must be an int in the range"):
+            loss.prepare([90, 10], **{"n_updates": 3, name: value})
+
+
 def test_a_loss_for_each_example_has_nothing_to_remember():
     with pytest.raises(ValueError, match=r"ema_decay=0\.9 with average='samples'"):
         DSCLoss(average="samples", ema_decay=0.9)
