@@ -46,7 +46,7 @@ def table_pieces(
 
     Lists and objects in cells are JSON, as `skdice.datasets.read_table` reads them.
     """
-    from skdice.datasets.formats._base import as_json
+    from skdice.datasets.annotations import as_json
     from skdice.datasets.reading import json_pieces
 
     if suffix in (".jsonl", ".json"):

@@ -193,8 +193,7 @@ def _standard_input(columns: options.Columns) -> Iterable[str]:
 
 def _pieces(estimator: Any, how: str, rows: Iterator[Predicted], out: Path | None) -> Iterator[str]:
     """The text of predicted rows in a format, in pieces that each end with a row."""
-    from skdice.datasets.annotations import as_row, pieces_of
-    from skdice.datasets.formats._base import as_json
+    from skdice.datasets.annotations import as_json, as_row, pieces_of
     from skdice.datasets.reading import json_pieces
 
     task = estimator.task

@@ -196,6 +196,7 @@ def test_what_is_no_question_with_answers_is_not_counted():
             reading_imbalance(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_a_search_of_several_losses_has_the_sweep_of_tverskys():
     pytest.importorskip("optuna")
     from optuna.distributions import FloatDistribution

@@ -71,7 +71,7 @@ def test_a_grid_over_losses_finds_the_one_that_finds_spam():
     accurate = GridSearchCV(grid.estimator, {"loss": ["ce", "ce_dice"]}, cv=cv, scoring="accuracy")
     accurate.fit(X, y)  # as `score` used to be: no better than calling everything ham
     assert accurate.best_params_ == {"loss": "ce"}
-    assert accurate.best_score_ == 0.975 == np.mean(y == "ham")
+    assert accurate.best_score_ <= np.mean(y == "ham") == 0.975
     assert naive_f1(y, grid.predict(X), "spam") > naive_f1(y, accurate.predict(X), "spam")
 
 

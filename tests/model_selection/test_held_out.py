@@ -351,7 +351,7 @@ def test_folds_at_the_same_time():
         ({"groups": [np.nan, *range(39)]}, r"groups\[0\] is nan"),
         ({"groups": [pd.NA, *range(39)], "cv": GroupKFold(2)}, r"groups\[0\] is <NA>"),
         ({"groups": pd.Series([*range(39), None], dtype="datetime64[ns]")}, r"groups\[39\]"),
-        ({"groups": np.zeros((40, 1))}, r"groups\[0\] is array\(\[0.\]\): give one value"),
+        ({"groups": np.zeros((40, 1))}, r"groups\[0\] is array\(\[0.\]\): give each row a value"),
         ({"estimator": 3}, "estimator"),
         ({"n_jobs": "two"}, "n_jobs"),
         ({"n_jobs": 2**70}, "n_jobs"),

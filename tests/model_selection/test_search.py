@@ -207,7 +207,7 @@ def test_failed_trials_keep_their_error_and_break_nothing():
                 raise ValueError("lr is absurd")
             return super().fit(X, y, sample_weight)
 
-    estimator = Fragile(max_epochs=2, random_state=0)
+    estimator = Fragile(max_epochs=20, random_state=0)
     with pytest.warns(FitFailedWarning, match="lr is absurd"):
         found = search(space, estimator, n_trials=8).fit(X, Y)
     assert found.best_params_["lr"] == 1e-2

@@ -165,7 +165,10 @@ def test_labels_and_folds_without_a_class():
         (np.full((8, 1), "ham", dtype=object), r"one class only \['ham'\]"),
         (labels, "class 0 out of the training rows of fold 1"),
         (labels[:, None], "class 0 out of the training rows of fold 1"),
-        (np.c_[[0, 1] * 4, labels], "value 0 of column 1 of y out .* fold 1.*shuffle=True"),
+        (
+            np.c_[[0, 1] * 4, labels],
+            "value 0 of column 1 of y out .* fold 1.*MultilabelStrat",
+        ),
         (np.c_[1 - labels, labels], "value 1 of column 0 of y out .* fold 1"),
     ):
         with pytest.raises(ValueError, match=message):
