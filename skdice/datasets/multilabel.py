@@ -63,7 +63,8 @@ def names_of_columns(
 ) -> list[list[str]]:
     """The names of the `columns`, from index to name, that hold 1 in each row.
 
-    An empty cell is a label that is not known.
+    An empty cell is a label that is not known. Of one column it is a fault, since the row would
+    tell nothing.
     """
     # A frame of one column holds classes, so a single label is read by its lists of names.
     names: list[list[str]] = NamedRows(columns.values()) if len(columns) > 1 else []
@@ -71,7 +72,7 @@ def names_of_columns(
         here, unknown = [], []
         for i, name in columns.items():
             flag = str(cells[i]).strip().lower().removesuffix(".0")
-            if flag in EMPTY:
+            if flag in EMPTY and len(columns) > 1:
                 unknown.append(name)
                 continue
             if flag not in _FLAGS:

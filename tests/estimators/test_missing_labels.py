@@ -190,3 +190,11 @@ def test_empty_cells_of_a_table(tiny_backbone, tmp_path):
     assert scores["f1"] == pytest.approx(f1_score(table[known] == 1, found[known]))
     report = model.task.report(model, X, y, found, mode="default", as_json=True)
     assert report["micro avg"]["f1-score"] == pytest.approx(scores["f1"])
+
+
+def test_an_empty_cell_of_a_single_column_is_refused(tmp_path):
+    from skdice.datasets.multilabel import names_of_columns
+
+    rows = [("line 2", ["1"]), ("line 3", [""])]
+    with pytest.raises(ValueError, match=r"'toxic' is ''.*holds 0 or 1"):
+        names_of_columns(tmp_path / "a.csv", rows, {0: "toxic"})
