@@ -72,7 +72,7 @@ class RejectDisplay:
         >>> from skdice.inspection import RejectDisplay
         >>> X, y = make_classification(600, weights=[0.9], random_state=0)
         >>> inner = DiceClassifier(loss="ce", random_state=0)
-        >>> tuned = BiasTunedClassifier(inner, reject=0.2).fit(X[:400], y[:400])
+        >>> tuned = BiasTunedClassifier(inner, reject=0.2, reject_label=-1).fit(X[:400], y[:400])
         >>> display = RejectDisplay.from_estimator(tuned, X[400:], y[400:])
         >>> bool(display.error[100] <= display.error[0])
         True

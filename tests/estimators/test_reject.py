@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skdice import BiasTunedClassifier, DiceSequenceClassifier
 from skdice.inspection import RejectDisplay
-from skdice.metrics import Fbeta, RecallAtPrecision, RejectAt
+from skdice.metrics import Fbeta, RecallAtPrecision, RejectAt, class_f1_scorer
 from skdice.metrics.decisions.held_out_rows import BinaryRows
 from skdice.metrics.decisions.rejection import margin_of_share, sureness, tune_rejecting
 
@@ -113,9 +113,13 @@ def test_labels_of_every_type():
     assert found.dtype.kind == "U"
     assert set(found.tolist()) == {"no", "yes", "?"}
     assert tuned.predict_labels(X).tolist() == found.tolist()
-    mixed = BiasTunedClassifier(Given(), cv="prefit", reject=0.2).fit(X, y).predict(X)
-    assert {type(label) for label in mixed.tolist()} == {int, str}
-    assert (np.asarray(mixed == "?") == (found == "?")).all()
+    numbers = BiasTunedClassifier(Given(), cv="prefit", reject=0.2, reject_label=-1).fit(X, y)
+    assert numbers.predict(X).dtype == int
+    assert (numbers.predict(X) == -1).tolist() == (found == "?").tolist()
+    missed = f1_score(y == 1, numbers.predict(X) == 1)
+    assert class_f1_scorer(numbers, X, y) == pytest.approx(missed)  # what is left out is not found
+    with pytest.raises(ValueError, match="reject_label=1 must be of the type"):
+        numbers.set_params(reject_label=1).predict(X)
     none = BiasTunedClassifier(Given(), cv="prefit").fit(X, y)
     assert none.predict(X).dtype == int
     assert none.reject_margin_ == 0
@@ -271,8 +275,14 @@ def test_the_picture_is_the_error_of_the_rows_that_are_left():
     [
         ({"reject": 1.0}, "reject"),
         ({"reject": -0.1}, "reject"),
-        ({"reject": 0.1, "reject_label": 1}, "reject_label=1 is a class of y"),
-        ({"reject": 0.1, "scoring": RecallAtPrecision(0.9)}, "does not go with scoring"),
+        ({"reject": 0.1, "reject_label": 1}, r"reject_label=1 must be .* none of \[0, 1\]"),
+        ({"reject": 0.1}, r"reject_label='\?' must be of the type"),
+        ({"reject": 0.1, "reject_label": np.nan}, "reject_label=nan must be of the type"),
+        ({"reject": 0.1, "reject_label": [-1]}, r"reject_label=\[-1\] must be of the type"),
+        (
+            {"reject": 0.1, "reject_label": -1, "scoring": RecallAtPrecision(0.9)},
+            "does not go with scoring",
+        ),
         ({"scoring": RejectAt(0.9, each=True)}, "each=True has no meaning"),
     ],
 )

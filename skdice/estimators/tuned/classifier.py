@@ -34,6 +34,7 @@ from skdice.metrics.decisions.objectives import Objective
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.rejection import (
     RejectAt,
+    check_reject_label,
     margin_of_share,
     reject_at,
     sureness,
@@ -82,8 +83,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         Share of the rows that `predict` leaves to a person, so that the others are decided best:
         the rows nearest to where the decision turns. `RejectAt` as `scoring` chooses the share.
     reject_label : label, default="?"
-        What `predict` gives for such rows. Of several labels they are rows of -1, and
-        `predict_labels` gives a list of this label.
+        What `predict` gives for such rows, of the type of the classes: -1 beside numbers. Of
+        several labels they are rows of -1, and `predict_labels` gives a list of this label.
     cv : int, float, splitter, "prefit" or None, default=None
         Where held-out data come from: a number of folds (None is 5), a share of the rows, or
         ``"prefit"``, which is all rows for an estimator that is fitted already. With folds or a
@@ -238,12 +239,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 f"reject={self.reject} does not go with scoring={self.scoring!r}: leave one out, "
                 "or give scoring=RejectAt(0.95), which chooses the share"
             )
-        rejects = self.reject or isinstance(self.scoring, RejectAt)
-        if rejects and self.reject_label in classes.tolist():
-            raise ValueError(
-                f"reject_label={self.reject_label!r} is a class of y: give another label for rows "
-                "that are left to a person"
-            )
+        if self.reject or isinstance(self.scoring, RejectAt):
+            check_reject_label(self.reject_label, classes, several)
         n_positives = partial(_n_positives, classes, positive)
         splits: Any = ()
         if X_val is not None:
@@ -318,8 +315,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Labels or 0/1 rows, and whether each row is left to a person."""
         scores = self.decide(X) * self.temperature_
-        margin = getattr(self, "reject_margin_", 0.0)
-        rejected = sureness(scores, self.multilabel_) < margin
+        rejected = sureness(scores, self.multilabel_) < getattr(self, "reject_margin_", 0.0)
         if self.multilabel_:
             return (scores > 0).astype(int), rejected
         return self.classes_[scores.argmax(axis=1)], rejected
@@ -330,10 +326,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             return found
         if self.multilabel_:
             return np.where(rejected[:, None], -1, found)
-        label = np.asarray(self.reject_label)
-        if label.dtype.kind != found.dtype.kind:  # a string beside numbers
-            found, label = found.astype(object), np.asarray(self.reject_label, dtype=object)
-        return np.where(rejected, label, found)
+        check_reject_label(self.reject_label, self.classes_, False)  # it may have been set since
+        return np.where(rejected, self.reject_label, found)
 
     @of_one_fit
     def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
@@ -381,11 +375,10 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         Where rows are left to a person, the two probabilities between which they are.
         """
         check_is_fitted(self)
-        names, bias = self.classes_.tolist(), self.bias_
+        names, bias, margin = self.classes_.tolist(), self.bias_, getattr(self, "reject_margin_", 0)
         if not self.multilabel_:
             at = self.positive_ if self.threshold_ else 0  # refuses more than two classes
             names, bias = [names[at]], bias[[at]] - bias[1 - at]
-        margin = getattr(self, "reject_margin_", 0.0)
         lower, upper = expit(-margin - bias).tolist(), expit(margin - bias).tolist()
         return dict(zip(names, zip(lower, upper, strict=True) if margin else upper, strict=True))
 
@@ -498,7 +491,7 @@ def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """0/1 rows, or lists of names of a single label, whose column would be one of classes."""
     if len(classes) > 1:
         return np.where(table == UNKNOWN, np.nan, table) if (table == UNKNOWN).any() else table
-    return object_array([[name for name in classes.tolist() if row[0]] for row in table])
+    return object_array([[name for name in classes.tolist() if row[0] == 1] for row in table])
 
 
 def _width(X: Any) -> int | None:

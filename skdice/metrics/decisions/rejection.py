@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdice._checks import checked
+from skdice._checks import checked, shown
+from skdice.inputs.labels import first
 from skdice.metrics.decisions.bounds import RecallAtPrecision
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
@@ -62,6 +63,20 @@ class RejectAt(RecallAtPrecision):
         if self.each:
             raise ValueError("each=True has no meaning for RejectAt, which leaves out whole rows")
         return self
+
+
+def check_reject_label(label: Any, classes: np.ndarray, several: bool) -> None:
+    """Refuse a label of rows left to a person that is a class, or of another type than they are."""
+    known = classes.tolist()
+    named = several or isinstance(known[0], str)
+    kind = "U" if named else classes.dtype.kind
+    like = np.ndim(label) == 0 and np.asarray(label).dtype.kind == kind and label == label
+    if not like or label in known:
+        way_out = "'?'" if named else "-1"
+        raise ValueError(
+            f"reject_label={shown(label)} must be of the type of the classes and none of "
+            f"{first(known)}: give another, such as {way_out}"
+        )
 
 
 def sureness(scores: np.ndarray, several: bool) -> np.ndarray:
