@@ -197,8 +197,9 @@ def test_a_promised_precision_is_kept(kind):
             margins = rng.normal(-1, 3.5, (n + 300, 2))
             y, X = (rng.random(margins.shape) < expit(margins)).astype(int), expit(margins)
             model = Given(("a", "b"), multilabel=True)
+        left_out = "?" if kind == "labels" else -1
         tuned = BiasTunedClassifier(
-            model, cv="prefit", scoring=RejectAt(0.85), reject_label=-1, n_bootstraps=0
+            model, cv="prefit", scoring=RejectAt(0.85), reject_label=left_out, n_bootstraps=0
         )
         tuned.fit(X[:n], y[:n])
         asked = tuned.bound_.promised
