@@ -134,7 +134,12 @@ class ClassScores(Scored):
         predicted = self.predict(X)
         if not getattr(self, "multilabel_", False):
             return predicted
-        return object_array([self.classes_[row > 0].tolist() for row in predicted])
+        return object_array([self._names(row) for row in predicted])
+
+    def _names(self, row: np.ndarray) -> list[Any]:
+        """The names of the labels of a row of 0 and 1."""
+        names: list[Any] = self.classes_[row > 0].tolist()
+        return names
 
 
 class SpanScores(Scored):

@@ -301,21 +301,14 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         logits: np.ndarray = of_proba(probabilities) + self.bias_
         return logits / self.temperature_
 
-    @of_one_fit
-    def predict_labels(self, X: Data) -> np.ndarray:
-        """Predictions by name, as of other classifiers; ``[reject_label]`` for rows of -1."""
-        predicted = self.predict(X)
-        if not self.multilabel_:
-            return predicted
-        rows = [self.classes_[row > 0].tolist() for row in predicted]
-        for i in np.flatnonzero((predicted < 0).any(axis=1)):
-            rows[i] = [self.reject_label]
-        return object_array(rows)
+    def _names(self, row: np.ndarray) -> list[Any]:
+        """The names of the labels of a row, or `reject_label` where a person decides."""
+        return [self.reject_label] if (row < 0).any() else super()._names(row)
 
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Labels or 0/1 rows, and whether each row is left to a person."""
         scores = self.decide(X) * self.temperature_
-        rejected = sureness(scores, self.multilabel_) < getattr(self, "reject_margin_", 0.0)
+        rejected = sureness(scores, self.multilabel_) < self.reject_margin_
         if self.multilabel_:
             return (scores > 0).astype(int), rejected
         return self.classes_[scores.argmax(axis=1)], rejected
@@ -333,7 +326,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
         """Scores of the rows that are decided, and the share of those that are not."""
         check_is_fitted(self)
-        if not getattr(self, "reject_margin_", 0.0):
+        if not self.reject_margin_:
             scores: dict[str, float] = super()._scores(X, y, **how)
             return scores
         true = self.task.truth(self, X, y)
@@ -365,7 +358,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 f"threshold_ is of two classes, and there are {len(self.classes_)} "
                 + ("labels: see thresholds_" if self.multilabel_ else "classes: see bias_")
             )
-        at, margin = self.positive_, getattr(self, "reject_margin_", 0.0)
+        at, margin = self.positive_, self.reject_margin_
         return float(expit(self.bias_[1 - at] - self.bias_[at] + margin))
 
     @property
@@ -375,7 +368,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         Where rows are left to a person, the two probabilities between which they are.
         """
         check_is_fitted(self)
-        names, bias, margin = self.classes_.tolist(), self.bias_, getattr(self, "reject_margin_", 0)
+        names, bias, margin = self.classes_.tolist(), self.bias_, self.reject_margin_
         if not self.multilabel_:
             at = self.positive_ if self.threshold_ else 0  # refuses more than two classes
             names, bias = [names[at]], bias[[at]] - bias[1 - at]

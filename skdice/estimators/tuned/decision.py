@@ -72,7 +72,7 @@ def as_tuned(estimator: Any) -> Any:
     tuned.scheme_, tuned.positive_ = (
         getattr(estimator, name, usual) for name, usual in (("scheme_", ""), ("positive_", 1))
     )
-    tuned.bias_ = np.zeros(len(tuned.classes_))
+    tuned.bias_, tuned.reject_margin_ = np.zeros(len(tuned.classes_)), 0.0
     tuned.bias_draws_ = np.zeros((0, len(tuned.classes_)))
     return tuned
 

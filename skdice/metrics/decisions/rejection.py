@@ -14,7 +14,7 @@ from skdice.metrics.decisions.bounds import RecallAtPrecision
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.objectives import Fbeta, Objective
-from skdice.metrics.decisions.tuning import FAR, Tuning, bounded, tune
+from skdice.metrics.decisions.tuning import Tuning, bagged, bounded, tune
 
 __all__ = ["RejectAt"]
 
@@ -110,16 +110,10 @@ def tune_rejecting(
     The rows left out are those nearest to the threshold. The bias is the mean of the best ones of
     `n_draws` bootstrap draws, as in `tune`.
     """
-    if n_draws == 0:
-        return Tuning(np.array([_best_middle(rows, objective, share)]))
-    random = np.random.default_rng(0)
-    drawn = random.integers(rows.n_rows, size=(n_draws, rows.n_rows))
-    biases = np.array([[_best_middle(rows.take(each), objective, share)] for each in [*drawn]])
-    middle = np.median(biases, axis=0)
-    return Tuning(np.clip(biases, middle - FAR, middle + FAR).mean(axis=0), biases)
+    return bagged(rows, lambda drawn: _best_middle(drawn, objective, share), n_draws)
 
 
-def _best_middle(rows: BinaryRows, objective: Objective, share: float) -> float:
+def _best_middle(rows: BinaryRows, objective: Objective, share: float) -> np.ndarray:
     """The bias at the middle of the best window of rows to leave out."""
     margins = rows.margins[:, 0]
     order = np.argsort(-margins, kind="stable")
@@ -140,7 +134,7 @@ def _best_middle(rows: BinaryRows, objective: Objective, share: float) -> float:
     best = int(np.argmax(objective.value(counts)))
     edges = np.concatenate([ordered[:1] + 2, ordered, ordered[-1:] - 2])
     high, low = ((edges[at] + edges[at + 1]) / 2 for at in (first[best], last[best]))
-    return float(-(high + low) / 2)
+    return np.array([-(high + low) / 2])
 
 
 def reject_at(

@@ -67,11 +67,16 @@ def tune(
     if isinstance(objective, Bound):
         bias, promise = bounded(rows, objective)  # type: ignore[arg-type]  # never of classes
         return Tuning(bias, promise=promise)
+    return bagged(rows, lambda drawn: drawn.best_bias(objective, per_class), n_draws)
+
+
+def bagged(rows: Any, best_bias: Callable[[Any], np.ndarray], n_draws: int) -> Tuning:
+    """The mean of the best biases of bootstrap draws of the rows; of all rows without draws."""
     if n_draws == 0:
-        return Tuning(rows.best_bias(objective, per_class))
+        return Tuning(best_bias(rows))
     random = np.random.default_rng(0)
     drawn = (random.integers(rows.n_rows, size=rows.n_rows) for _ in range(n_draws))
-    biases = np.array([rows.take(chosen).best_bias(objective, per_class) for chosen in drawn])
+    biases = np.array([best_bias(rows.take(chosen)) for chosen in drawn])
     middle = np.median(biases, axis=0)  # a bias without end, of one draw, is not to decide
     bias = np.clip(biases, middle - FAR, middle + FAR).mean(axis=0)
     return Tuning(bias, biases)
