@@ -118,8 +118,10 @@ def run_rate(job: dict[str, Any], folder: Path) -> dict[str, float]:
     return fitted(task, job, lr=rate, max_epochs=passes) | {"passes": passes}
 
 
-def fitted(task: tasks.Task, job: dict[str, Any], **params: Any) -> dict[str, float]:
-    """The scores of a fit of MiniLM on test rows."""
+def fitted(
+    task: tasks.Task, job: dict[str, Any], share: float | None = None, **params: Any
+) -> dict[str, float]:
+    """The scores of a fit of MiniLM on test rows; `share` as in `scores`."""
     params |= {"random_state": job["seed"], "batch_size": job["batch"]}
     if task.kind == "tags":
         X, y = task.test  # which may hold tags that these few sentences lack
@@ -127,7 +129,7 @@ def fitted(task: tasks.Task, job: dict[str, Any], **params: Any) -> dict[str, fl
         return {"f1": span_f1_score(y, tagger.predict(X))}
     model = skdice.DiceSequenceClassifier(pos_label=task.pos_label, **params).fit(*task.train)
     proba = model.predict_proba(task.test[0])[:, model.classes_.tolist().index(task.pos_label)]
-    return scores(np.array(task.test[1]) == task.pos_label, proba)
+    return scores(np.array(task.test[1]) == task.pos_label, proba, share)
 
 
 def scores(truth: Any, proba: np.ndarray, share: float | None = None) -> dict[str, float]:
@@ -343,7 +345,8 @@ def run_full(job: dict[str, Any], folder: Path) -> dict[str, float]:
         positives = n_positives * passes / n_updates
         decay = 1 - max(positives / 30, 10 / n_updates)
     loss = with_memory(job["loss"], decay)
-    found = fitted(task, job, loss=loss, lr=rate, max_epochs=passes)
+    rare = n_rare and n_rare / n_rows  # test texts hold more
+    found = fitted(task, job, rare, loss=loss, lr=rate, max_epochs=passes)
     return found | {"passes": passes, "decay": decay}
 
 
