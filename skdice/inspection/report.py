@@ -26,9 +26,10 @@ from skdice.inspection.classes import (
     row_counts,
     summed,
 )
-from skdice.inspection.errors import SpanConfusionDisplay, error_pairs
+from skdice.inspection.errors import SpanConfusionDisplay
 from skdice.inspection.highlighted import MarkedRows, outer
 from skdice.inspection.page import as_page, cut, picture
+from skdice.tags.pairing import pairs_by_span
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 
@@ -182,7 +183,8 @@ def _spans(
     found = _predicted(estimator, X, y_pred, len(true))
     true, found = model.task.paired_spans(model, inputs, true, found)
     classes, counts = row_counts(true, found)
-    wrong = np.array([len(error_pairs(t, p)) for t, p in zip(true, found, strict=True)])
+    pairs = map(pairs_by_span, true, found)
+    wrong = np.array([sum(right != ours for right, ours in row) for row in pairs])
     hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
     examples = []
     for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
