@@ -19,7 +19,7 @@ from skdice.inputs.labels import read_labels
 from skdice.inputs.sentences import as_sentences, as_tags, read_tags
 from skdice.inputs.texts import as_texts
 from skdice.inspection.highlighted import MarkedRows
-from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
+from skdice.inspection.page import MAX_CHARACTERS, as_page, cut, listed
 from skdice.model_selection.folds import out_of_fold
 from skdice.tags.pairing import kind_of, pairs_by_span
 from skdice.tags.posterior import SpanPosterior
@@ -341,9 +341,8 @@ def suspects_page(records: list[Record], X: Any, title: str, n_shown: int = 200)
                 span = record[key], record[f"{prefix}start"], record[f"{prefix}end"]
                 what += MarkedRows([_around(row, span)])._repr_html_()
         examples.append(what)
-    shown_rows = "".join(f'<div class="example">{example}</div>' for example in examples)
     about = f"{len(records):,} suspects, {len(examples):,} shown; the surest errors come first"
-    return as_page(title, about, shown_rows or "<p>None.</p>")
+    return as_page(title, about, listed(examples) or "<p>None.</p>")
 
 
 def _around(row: Any, span: Span) -> tuple[Any, list[Span]]:

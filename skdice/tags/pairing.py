@@ -93,8 +93,8 @@ def _right_and_others(
 ) -> tuple[list[Pair], list[Span], list[Span]]:
     """Pairs of the spans that are on both sides, and the others of each side."""
     right = Counter(true) & Counter(pred)
-    others = ([*(Counter(spans) - right).elements()] for spans in (true, pred))
-    return [(span, span) for span in right.elements()], *others
+    left, extra = ([*(Counter(spans) - right).elements()] for spans in (true, pred))
+    return [(span, span) for span in right.elements()], left, extra
 
 
 def _by_length(span: Span) -> tuple[int, int]:
