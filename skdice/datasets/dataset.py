@@ -154,7 +154,10 @@ def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) 
 
 def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
     """Read the examples of a task."""
-    return made_of(rows_of(source, task, options), task, source)
+    rows = rows_of(source, task, options)
+    y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
+    of_file = source.path, [row.meta for row in rows], source.queries, source.columns
+    return Dataset([row.x for row in rows], y, task, *of_file)
 
 
 def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
@@ -181,13 +184,6 @@ def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
             remedy = "for tagged sentences, give task='tagging'"
             raise ValueError(f"{error}; or, {remedy}") from error
         raise
-
-
-def made_of(rows: list[Row], task: str, source: Source) -> Dataset:
-    """The data set of the rows of a file."""
-    y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
-    of_file = source.path, [row.meta for row in rows], source.queries, source.columns
-    return Dataset([row.x for row in rows], y, task, *of_file)
 
 
 # What reads the rows of a task, and the public function that has its options; a file of tagged
