@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,11 @@ def split_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def finite(number: float) -> float | None:
+    """A number for JSON, which has no infinity and no NaN."""
+    return number if isfinite(number) else None
+
+
 # ---- estimators
 
 
@@ -138,13 +144,19 @@ def load(source: Path, device: str = "auto") -> Any:
     )
 
 
-def estimator_for(data: Any, **params: Any) -> Any:
-    """An unfitted estimator for a data set; parameters that are None keep their defaults."""
+def estimator_of(parts: dict[str, Any], features: bool = False, **params: Any) -> Any:
+    """An unfitted estimator for the data sets in `parts`; a parameter of None keeps its default.
+
+    With `features` it is a head, and vectors of the frozen backbone replace the texts in `parts`.
+    """
     from skdice import estimators
     from skdice.tasks import TASKS
 
-    cls = getattr(estimators, TASKS[data.task].estimator)
+    data = parts["train"]
     given = {name: value for name, value in params.items() if value is not None}
+    if features:
+        return _head(parts, given)
+    cls = getattr(estimators, TASKS[data.task].estimator)
     if data.queries is not None:
         given["queries"] = data.queries
     for name in given.keys() - signature(cls).parameters:
@@ -155,6 +167,26 @@ def estimator_for(data: Any, **params: Any) -> Any:
         ]
         raise typer.BadParameter(f"--{name.replace('_', '-')} is for {' and '.join(owners)}")
     return cls(**given)
+
+
+def _head(parts: dict[str, Any], params: dict[str, Any]) -> Any:
+    """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
+    from skdice import DiceClassifier, TransformerFeatures
+    from skdice.tasks import TASKS
+
+    if TASKS[parts["train"].task].per_position:
+        raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
+    for name in ("frozen", "precision", "max_question_length", "glued"):
+        if name in params:
+            raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
+    names = ("backbone", "device", "max_length", "long_texts", "pooling")
+    of_encoder = {name: params[name] for name in names if name in params}
+    of_head = {name: value for name, value in params.items() if name not in of_encoder}
+    encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)
+    with ERR.status("encoding the texts, once"):
+        for name, part in parts.items():
+            parts[name] = replace(part, X=encoder.transform(part.X))
+    return DiceClassifier(**of_head)
 
 
 def described(data: Any) -> str:
@@ -173,23 +205,3 @@ def described(data: Any) -> str:
             f"{counted(len(counts), 'class')}: {', '.join(f'{c} {n}' for c, n in counts[:10])}"
         )
     return f"{data.path.name}: {', '.join(parts)}"
-
-
-def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
-    """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
-    from skdice import DiceClassifier, TransformerFeatures
-    from skdice.tasks import TASKS
-
-    if TASKS[parts["train"].task].per_position:
-        raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
-    for name in ("frozen", "precision", "max_question_length", "glued"):
-        if name in params:
-            raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
-    names = ("backbone", "device", "max_length", "long_texts", "pooling")
-    of_encoder = {name: params[name] for name in names if name in params}
-    of_head = {name: value for name, value in params.items() if name not in of_encoder}
-    encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)
-    with ERR.status("encoding the texts, once"):
-        for name, part in parts.items():
-            parts[name] = replace(part, X=encoder.transform(part.X))
-    return DiceClassifier(**of_head)

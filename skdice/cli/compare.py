@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from typer import Option
 
 from skdice._checks import counted
+from skdice._tables import text_table
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
@@ -158,12 +157,11 @@ def _run(
     output.mkdir(parents=True, exist_ok=True)
     figures = output / "comparison.json"
     models = [parse_model(loss) for loss in losses]
-    if features:
-        estimator = _common.on_features(parts, params)
-    else:
+    if not features:
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
         params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
-        estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
+        params["early_stopping"] = "dev" in parts
+    estimator = _common.estimator_of(parts, features, **params)
     train, test, held = parts["train"], parts["test"], parts.get("dev")
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')}")
@@ -232,28 +230,17 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
-    names, lines = comparison.table()
-    table = Table(title=f"in % ({comparison.measure})", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for at, name in enumerate(names):
-        table.add_column(name, justify="right" if at else "left")
-    for model, line in zip(models, lines, strict=True):
-        table.add_row(*line, style="bold" if model is comparison.best else None)
-    OUT.print(table)
-    of_labels = comparison.measures[len(comparison.averages) :]
-    if of_labels:
-        table = Table(
-            "label", title="F1 of each label, in %", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
-        for model in models:
-            table.add_column(model.label, justify="right")
-        for name in of_labels:
-            cells = [f"{100 * model.mean(name):.1f}" for model in models]
-            table.add_row(name.removeprefix(OF_LABEL), *cells)
-        OUT.print(table)
-    grid = Table.grid(padding=(0, 2))
-    for part, meaning in _story.meanings(models):
-        grid.add_row(part, meaning)
-    OUT.print(grid)
+    OUT.print(f"\n{comparison!r}\n", soft_wrap=True)
+    lines = [
+        [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
+        for name in comparison.measures[len(comparison.averages) :]
+    ]
+    if lines:
+        names = ["label", *(model.label for model in models)]
+        OUT.print(f"{text_table(names, lines, 'F1 of each label, in %')}\n", soft_wrap=True)
+    meanings = dict(_story.meanings(models))
+    for part, meaning in meanings.items():
+        OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
     OUT.print()
     for sentence in _story.verdict(comparison, task):
         OUT.print(sentence)

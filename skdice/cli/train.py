@@ -54,8 +54,8 @@ def train(
     data = source.read(file, task)
     OUT.print(_common.described(data), soft_wrap=True)
     held = source.read(dev, data.task) if dev is not None else None
-    model = _common.estimator_for(
-        data,
+    model = _common.estimator_of(
+        {"train": data},
         **fit.params(),
         loss=loss,
         early_stopping=held is not None,
