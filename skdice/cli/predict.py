@@ -199,7 +199,7 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Predicted], out: Path | Non
     task = estimator.task
     if not task.has_words:
         found = (as_row(i, x, y, meta, how) for i, (x, meta, y) in enumerate(rows))
-        yield from pieces_of((row._replace(predicted=True) for row in found), how, out)
+        yield from pieces_of(found, how, out, predicted=True)
         return
     if how == "squad":  # one object, from id to answer
         answers = {meta["id"]: answer for _, meta, answer in rows}

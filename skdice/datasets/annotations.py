@@ -12,11 +12,12 @@ from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
 from skdice.datasets.detection import find
-from skdice.datasets.formats._base import Format, JsonFormat, Row, as_json, formats, without
+from skdice.datasets.formats._base import Format, JsonFormat, as_json, formats, without
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import UNITS, resolve, units_before
 from skdice.datasets.reading import json_pieces
-from skdice.datasets.source import Source, as_source, warn_of_skipped
+from skdice.datasets.row import Row
+from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
 from skdice.inputs.rows import as_row_list
@@ -119,37 +120,47 @@ def read_annotations(
     ...     read_annotations(path)
     Annotations(texts=['Ann sings.'], entities=[[(0, 3, 'PER')]], metadata=[{'id': 7}])
     """
+    source = _source(path, encoding)
+    source.labelled, source.text_column = with_entities, text_column
+    source.layer, source.feature = layer, feature
+    how = {"format": format, "offsets": offsets, "on_misaligned": on_misaligned}
+    rows = entity_rows(source, **how)
+    return Annotations([r.x for r in rows], [r.y for r in rows], [r.meta for r in rows])
+
+
+def entity_rows(
+    source: Source,
+    *,
+    format: str = "auto",
+    offsets: str = "auto",
+    on_misaligned: str = "raise",
+) -> list[Row]:
+    """The texts that `read_annotations` reads, with their entities and metadata."""
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
     check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
-    found_in = path if isinstance(path, Source) else _source(path, encoding)
-    source = as_source(found_in, encoding, text_column=text_column, layer=layer, feature=feature)
-    source.with_entities = with_entities
     name: str | None = format
     if format in formats() and isinstance(formats()[format], JsonFormat):
         source.takes_json()
     if format == "auto":
-        found = find(source, "entities" if source.with_entities else "")
+        found = find(source, "entities" if source.labelled else "")
         name = found.format
-        if name is None or (source.with_entities and found.holds == "labels"):
+        if name is None or (source.labelled and found.holds == "labels"):
             raise ValueError(f"{str(source.path)!r} {_unknown(source, found.holds)}")
     form = formats()[str(name)]
-    records = list(form.read(source))
-    if not records:
+    rows = list(form.read(source))
+    if not rows:
         problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    if format != "auto" and source.with_entities and not any(r.spans for r in records):
+    if format != "auto" and source.labelled and not any(row.y.spans for row in rows):
         found = find(source, "entities")
         if found.format not in (None, name):
             problem = f"format={name!r} finds no entity"
             raise ValueError(
                 f"{str(source.path)!r}: {problem}; the file looks like {found.format!r}"
             )
-    warn_of_skipped(source, len(records))
-    how = offsets, on_misaligned, form.unit, form.knows_unlabelled
-    rows = resolve(source.path, records, *how)
-    source.meta = [record.metadata for record in records]
-    return Annotations(*rows, source.meta)
+    warn_of_skipped(source, len(rows))
+    return resolve(source.path, rows, offsets, on_misaligned, form.unit, form.knows_unlabelled)
 
 
 def _source(path: Any, encoding: str) -> Source:
@@ -265,15 +276,14 @@ def write_annotations(
         as_row(i, *row, format) for i, row in enumerate(zip(texts, entities, metadata, strict=True))
     ]
     if predicted is None:
-        predicted = any(entity.score is not None for row in rows for entity in row.entities)
-    rows = [row._replace(predicted=bool(predicted)) for row in rows]
+        predicted = any(entity.score is not None for row in rows for entity in row.y)
     form = formats()[format]
     if offsets not in ("auto", "codepoints") and not _in_lines(form):
         known = tuple(name for name, each in formats().items() if _in_lines(each))
         raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, path, offsets)))
+        write_text(path, "".join(pieces_of(rows, format, path, bool(predicted), offsets)))
     else:
         form.write(path, rows)
     return path
@@ -283,7 +293,7 @@ def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> N
     """Name the metadata that a format has no place for."""
     if kept is None:
         return
-    lost = Counter(name for row in rows for name in row.metadata if name not in kept)
+    lost = Counter(name for row in rows for name in row.meta if name not in kept)
     if lost:
         told = ", ".join(f"{shown(name)} of {n}" for name, n in lost.most_common())
         warn(f"{str(path)!r} has no place for these metadata of texts: {told}", UnwrittenWarning)
@@ -306,23 +316,23 @@ def is_text(path: Path | None, format: str) -> bool:
 
 
 def pieces_of(
-    rows: Iterable[Row], format: str, path: Path | None, offsets: str = "auto"
+    rows: Iterable[Row], format: str, path: Path | None, predicted: bool, offsets: str = "auto"
 ) -> Iterator[str]:
     """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    values = (as_json(_dumped(row, form, offsets)) for row in rows)
+    values = (as_json(_dumped(row, form, predicted, offsets)) for row in rows)
     return json_pieces(values, path, lines=form.lines)
 
 
-def _dumped(row: Row, form: JsonFormat, offsets: str) -> Any:
+def _dumped(row: Row, form: JsonFormat, predicted: bool, offsets: str) -> Any:
     """The JSON value of a text, whose offsets count the units of its tool or others."""
     unit = form.unit if offsets == "auto" else offsets
-    before = units_before(row.text, unit)
-    if not form.lines or before[-1] == len(row.text):
-        return form.dump(row)
-    moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.entities]
-    return {**form.dump(row._replace(entities=moved)), "offsets": unit}
+    before = units_before(row.x, unit)
+    if not form.lines or before[-1] == len(row.x):
+        return form.dump(row, predicted)
+    moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.y]
+    return {**form.dump(row._replace(y=moved), predicted), "offsets": unit}
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
@@ -351,4 +361,4 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
             )
         score = None if entity.score is None else round(entity.score, 6)
         row.append(entity._replace(score=score, text=text[start:end]))
-    return Row(text, row, without(metadata, "entity_scores"))
+    return Row(f"texts[{i}]", text, row, without(metadata, "entity_scores"))

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.reading import fault
-from skdice.datasets.source import Source, as_source
+from skdice.datasets.row import Row
+from skdice.datasets.source import Source
 from skdice.datasets.token_columns import (
     BRACKETS,
     DOCUMENT,
@@ -93,8 +95,27 @@ def read_conll(
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
-    source = as_source(path, encoding)
-    path = source.path
+    how: dict[str, Any] = {"token_column": token_column, "tag_column": tag_column}
+    how |= {"separator": separator, "comment": comment, "scheme": scheme}
+    return sentences(column_rows(Source(Path(path), encoding, labelled=with_tags), **how))
+
+
+def sentences(rows: list[Row]) -> tuple[list[list[str]], list[list[str]]]:
+    """The tokens and the tags of rows."""
+    return [row.x for row in rows], [row.y for row in rows]
+
+
+def column_rows(
+    source: Source,
+    *,
+    token_column: int | str | None = None,
+    tag_column: int | str | None = None,
+    separator: str | None = None,
+    comment: str | None = "auto",
+    scheme: str | None = None,
+) -> list[Row]:
+    """The sentences that `read_conll` reads."""
+    path, with_tags = source.path, source.labelled
     if comment == "":
         raise ValueError("comment='' would make every line a comment: give None for none")
     head = list(islice(source.iter_lines(), SAMPLE))
@@ -124,11 +145,11 @@ def read_conll(
         if "FORM" in names and token_column is None:
             token_column = names.index("FORM")
         found = columns_of(path, plain_rows, token_column, tag_column, with_tags, names)
-    X, y = _sentences(source, found, separator, comment, with_tags, scheme)
-    if not X:
+    sentences = _sentences(source, found, separator, comment, scheme)
+    if not sentences:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
     source.columns = {"token": found.token, "tag": found.tag}
-    return X, y
+    return sentences
 
 
 def _split(line: str, separator: str | None) -> list[str]:
@@ -151,13 +172,11 @@ def _sentences(
     layout: Layout,
     separator: str | None,
     comment: str | None,
-    with_tags: bool,
     scheme: str | None,
-) -> tuple[list[list[str]], list[list[str]]]:
-    """The tokens and tags of all sentences, in one pass."""
-    X: list[list[str]] = []
-    y: list[list[str]] = []
-    path = source.path
+) -> list[Row]:
+    """All sentences, in one pass."""
+    rows: list[Row] = []
+    path, with_tags = source.path, source.labelled
     width, token_at, tag_at = layout.width, layout.token, layout.tag
     known: dict[str, str] = {}  # equal words are one string
     tokens: list[str] = []
@@ -166,9 +185,9 @@ def _sentences(
 
     def end() -> None:
         if tokens:
-            X.append(tokens)
-            y.append(_from_brackets(tags) if layout.in_brackets else tags)
-            for at, problem in [] if scheme is None else faults(y[-1], scheme):
+            y = _from_brackets(tags) if layout.in_brackets else tags
+            rows.append(Row(first, tokens, y, {}))
+            for at, problem in [] if scheme is None else faults(y, scheme):
                 remedy = "mend the file, or read it with scheme=None"
                 problem = f"{problem} in scheme {scheme!r}: {remedy}"
                 raise fault(path, first + at, problem)
@@ -203,7 +222,7 @@ def _sentences(
         tokens.append(known.setdefault(token, token))
         tags.append(known.setdefault(tag, tag))
     end()
-    return X, y
+    return rows
 
 
 def _is_comment(
@@ -293,6 +312,7 @@ def read_conllu(
     Examples
     --------
     >>> from pathlib import Path
+    from typing import Any
     >>> from tempfile import TemporaryDirectory
     >>> from skdice.datasets import read_conllu
     >>> cells = ["1", "Ann", "Ann", "PROPN", "_", "_", "0", "root", "_", "_"]
@@ -302,25 +322,32 @@ def read_conllu(
     ...     read_conllu(path)
     ([['Ann']], [['PROPN']])
     """
-    source = as_source(path, encoding)
+    source = Source(Path(path), encoding, labelled=with_tags)
+    return sentences(conllu_rows(source, tag_column=tag_column))
+
+
+def conllu_rows(source: Source, *, tag_column: str | int = "upos") -> list[Row]:
+    """The sentences that `read_conllu` reads."""
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS)
     layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), ids=0)
     path = source.path
-    X, y = _sentences(source, layout, "\t", "#", with_tags, None)
-    if not X:
+    rows = _sentences(source, layout, "\t", "#", None)
+    if not rows:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
+    X, y = sentences(rows)
     for what, values, remedy in (
         ("form", X, "the treebank comes without its words: merge them into it"),
         (tag_column, y, "give another tag_column"),
     ):
-        if (with_tags or values is X) and all(cell == "_" for row in values for cell in row):
+        if (source.labelled or values is X) and all(cell == "_" for row in values for cell in row):
             raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
-    if tag_column == "misc" and with_tags:
-        y = _tags_of_misc(path, y)
+    if tag_column == "misc" and source.labelled:
+        found = zip(rows, _tags_of_misc(path, y), strict=True)
+        rows = [row._replace(y=tags) for row, tags in found]
     source.columns = {"token": "form", "tag": tag_column}
-    return X, y
+    return rows
 
 
 def _tags_of_misc(path: str | Path, cells: list[list[str]]) -> list[list[str]]:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from skdice.datasets.formats._base import formats
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import LABEL_NAMES, Source
-from skdice.datasets.tagged import is_tagged
-from skdice.datasets.token_lists import token_fields
+from skdice.datasets.tagged import is_tagged, token_fields
 
 TASKS = {"entities": "entities", "labels": "classification"}
 _TEXT = '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}'

@@ -58,7 +58,7 @@ class Source:
     path: Path
     encoding: str = "utf-8"
     text_column: str | None = None
-    with_entities: bool = True
+    labelled: bool = True  # False reads what is to be predicted
     layer: str | None = None  # of WebAnno
     feature: str | None = None
     of_labels: bool = False  # read labels of whole texts, of a tool that writes them, too
@@ -68,9 +68,9 @@ class Source:
     first: int = 0  # lines that stand before it in a stream
     skipped: Counter[str] = field(default_factory=Counter)
     told: list[str] = field(default_factory=list)  # what else a user should know
-    # What a reader finds beside X and y.
+    # What a reader finds beside the rows.
     columns: dict[str, Any] | None = None
-    meta: list[dict[str, Any]] | None = None
+    queries: dict[str, str] | None = None
 
     def name_columns(self, columns: Iterable[Any]) -> None:
         """Take the first line for a header if one of the columns is asked for by name."""
@@ -187,7 +187,7 @@ class Source:
         A text of which a label was rejected is kept.
         """
         answers = [value.get("answer") for _, value in self.values if isinstance(value, dict)]
-        obeyed = self.with_entities and all(answer in (*ANSWERS, None, "") for answer in answers)
+        obeyed = self.labelled and all(answer in (*ANSWERS, None, "") for answer in answers)
         refused = ANSWERS[2:] if self.of_labels else ANSWERS[1:]
         for place, value in self.values:
             if obeyed and isinstance(value, dict) and value.get("answer") in refused:
@@ -226,15 +226,6 @@ class Source:
                 wanted = "a string" if kind is str else "an object"
                 raise self.fault(place, f"{name!r} holds {shown(each)}, which is not {wanted}")
         return value
-
-
-def as_source(path: Any, encoding: str, **how: Any) -> Source:
-    """A file, or one that was looked at before, to be read as the given options say."""
-    source = path if isinstance(path, Source) else Source(Path(path), encoding)
-    for name, value in how.items():
-        if value is not None:
-            setattr(source, name, value)
-    return source
 
 
 def names_columns(rows: list[list[str]]) -> bool:

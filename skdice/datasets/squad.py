@@ -11,7 +11,8 @@ from typing import Any
 from skdice._checks import check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.reading import fault
-from skdice.datasets.source import as_source
+from skdice.datasets.row import Row
+from skdice.datasets.source import Source
 from skdice.inputs.answers import as_answers
 from skdice.inputs.rows import as_row_list
 from skdice.whole_files import write_text
@@ -68,7 +69,15 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    source = as_source(path, encoding)
+    source = Source(Path(path), encoding, labelled=with_answers)
+    rows = question_rows(source, on_misaligned=on_misaligned, articles=articles)
+    return [row.x for row in rows], [row.y for row in rows]
+
+
+def question_rows(
+    source: Source, *, on_misaligned: str = "raise", articles: Sequence[str] | None = None
+) -> list[Row]:
+    """The questions that `read_squad` reads, with their ids."""
     path = source.path
     every = _articles(path, [value for _, value in source.values], source.first)
     titles = [article.get("title") for article in every]
@@ -95,16 +104,17 @@ def read_squad(
                 if not paragraph["context"].strip():
                     raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
                 X.append((question["question"], paragraph["context"]))
-                rows[name] = _answers(path, name, question) if with_answers else []
+                rows[name] = _answers(path, name, question) if source.labelled else []
     if not X:
         raise ValueError(f"{str(path)!r} holds no question: is it a SQuAD file?")
     ids, contexts = list(rows), [context for _, context in X]
     names = [f"{str(path)!r}, question {name!r}" for name in ids]
     y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
-    kept = [i for i, answers in enumerate(y) if answers is not None]
-    X, y = [X[i] for i in kept], [y[i] for i in kept]
-    source.meta = [{"id": ids[i]} for i in kept]
-    return X, y
+    return [
+        Row(f"question {name!r}", x, answers, {"id": name})
+        for name, x, answers in zip(ids, X, y, strict=True)
+        if answers is not None
+    ]
 
 
 def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
@@ -239,7 +249,13 @@ def read_mrc_ner(
     ...     read_mrc_ner(path)
     ([['Ann', 'sings']], [[('PER', 0, 1)]], {'PER': 'find every person'})
     """
-    source = as_source(path, encoding)
+    source = Source(Path(path), encoding)
+    rows = query_rows(source)
+    return [row.x for row in rows], [row.y for row in rows], source.queries or {}
+
+
+def query_rows(source: Source) -> list[Row]:
+    """The sentences that `read_mrc_ner` reads; the source has their queries."""
     path = source.path
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}
@@ -266,8 +282,11 @@ def read_mrc_ner(
             spans.append((label, start, end + 1))
     if not sentences:
         raise ValueError(f"{str(path)!r} holds no sentence with a query: is it a BERT-MRC file?")
-    X = [tokens for tokens, _ in sentences.values()]
-    return X, [sorted(spans, key=lambda s: s[1:]) for _, spans in sentences.values()], queries
+    source.queries = queries
+    return [
+        Row(name, tokens, sorted(spans, key=lambda s: s[1:]), {})
+        for name, (tokens, spans) in sentences.items()
+    ]
 
 
 def _field(path: Path, record: Any, name: str, kind: Any, owner: str = "SQuAD") -> Any:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from skdice.datasets.formats._base import Record, raw
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
-from skdice.datasets.token_lists import are_spans
+from skdice.datasets.tagged import are_spans
 from skdice.inputs.entities import Entity
 from skdice.tags.schemes import get_spans, infer_scheme, to_tags
 from skdice.tags.spans import flat_spans
@@ -55,6 +55,9 @@ def tagged_words(texts: list[str], entities: Any) -> Iterator[tuple[list[str], l
         yield [text[start:end] for start, end in words], tags
 
 
+_GONE = Row("", "", None, {})
+
+
 def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     """A text of tokens with blanks between them, and where each begins and ends."""
     places, start = [], 0
@@ -64,11 +67,9 @@ def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     return " ".join(tokens), places
 
 
-def token_records(
-    source: Source, rows: list[tuple[str, Any, list[Any]]], metadata: list[dict[str, Any]]
-) -> Iterator[Record]:
-    """Records of tokens with tags or spans; a row goes when its record was taken."""
-    tags = [[tag or "O" for tag in row] for _, _, row in rows if row and not are_spans(row)]
+def joined_rows(source: Source, rows: list[Row]) -> Iterator[Row]:
+    """Texts, with their marks, of rows of tokens with tags or spans; a row goes when it is read."""
+    tags = [[tag or "O" for tag in row.y] for row in rows if row.y and not are_spans(row.y)]
     try:
         scheme = infer_scheme(tags)
     except ValueError as error:
@@ -78,9 +79,10 @@ def token_records(
             f"{str(source.path)!r} holds tags without B- and I-, such as {tags[0][0]!r}"
         )
     del tags
-    for i, ((place, tokens, spans), more) in enumerate(zip(rows, metadata, strict=True)):
-        rows[i - 1 : i] = [("", [], [])] * (i > 0)  # is a record by now
+    for i, (place, tokens, spans, meta) in enumerate(rows):
+        rows[i - 1 : i] = [_GONE] * (i > 0)
         text, places = joined(tokens)
+        spans = spans or []
         if not are_spans(spans):  # a tag of None is a token that nobody annotated
             unknown = [(None, i, i + 1) for i, tag in enumerate(spans) if tag is None]
             spans = [*get_spans([tag or "O" for tag in spans], scheme), *unknown]
@@ -89,4 +91,4 @@ def token_records(
                 problem = f"the span {kind!r} from {start} to {end} is outside {len(tokens)} tokens"
                 raise source.fault(place, problem)
         found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in spans]
-        yield Record(place, (text,), found, more, unit="codepoints")
+        yield Row(place, text, Marks(found, unit="codepoints"), meta)

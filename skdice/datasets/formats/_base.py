@@ -11,38 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice._names import FORMATS, made
+from skdice.datasets.row import Row, raw
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity, fields_of
-
-
-class Record(NamedTuple):
-    """A text as a tool wrote it."""
-
-    place: str
-    texts: tuple[str, ...]  # in which the offsets may count; the first is preferred
-    spans: list[Entity]  # of `raw`: their offsets are not checked
-    metadata: dict[str, Any]
-    checks: tuple[Entity, ...] = ()  # tokens, whose texts show whether offsets are right
-    unit: str | None = None  # what the record says that its offsets count
-    labels: dict[str, list[str]] | None = None  # of the whole text, by the name of the question
-
-
-def without_scores(record: Record) -> Record:
-    """A record of entities that a person accepted: they are no predictions any more."""
-    return record._replace(spans=[span._replace(score=None) for span in record.spans])
-
-
-class Row(NamedTuple):
-    """A text to write."""
-
-    text: str
-    entities: list[Entity]  # the offsets count what the tool counts
-    metadata: dict[str, Any]
-    predicted: bool = False
 
 
 class Format(ABC):
@@ -76,12 +51,12 @@ class Format(ABC):
         return ()
 
     @abstractmethod
-    def read(self, source: Source) -> Iterator[Record]:
-        """The texts of a file."""
+    def read(self, source: Source) -> Iterator[Row]:
+        """The texts of a file, with their `Marks`, or with labels if the source wants these."""
 
     @abstractmethod
     def write(self, path: Path, rows: list[Row]) -> None:
-        """Write all texts."""
+        """Write all texts; y of a row are its entities, of type `Entity`."""
 
 
 class JsonFormat(Format):
@@ -90,8 +65,8 @@ class JsonFormat(Format):
     lines: ClassVar[bool] = True
 
     @abstractmethod
-    def dump(self, row: Row) -> Any:
-        """A text as a JSON value."""
+    def dump(self, row: Row, predicted: bool) -> Any:
+        """A text as a JSON value; offsets count what the tool counts."""
 
     def is_text(self, path: Path | None) -> bool:
         """Return True if a file is text, that can be written row by row."""
@@ -115,14 +90,6 @@ def formats() -> dict[str, Format]:
 # ---- for the readers
 
 
-def raw(start: Any, end: Any, label: Any, text: Any = None, score: Any = None) -> Entity:
-    """An entity as a tool wrote it, before its offsets are checked.
-
-    Of one that is discontinuous, start and end are tuples with those of its parts.
-    """
-    return Entity(start, end, label, score, text)
-
-
 def span_of(item: Any) -> Entity | None:
     """An entity of a file, which may begin with its type; None if it has no place."""
     if isinstance(item, list) and len(item) < 3:
@@ -131,6 +98,11 @@ def span_of(item: Any) -> Entity | None:
         item = [item[1], item[2], item[0], *item[3:]]
     found = {"start": None, "end": None, "label": "", **fields_of(item)}
     return None if found["start"] is None and found["end"] is None else raw(**found)
+
+
+def without_scores(spans: list[Entity]) -> list[Entity]:
+    """Entities that a person accepted: they are no predictions any more."""
+    return [span._replace(score=None) for span in spans]
 
 
 def spans_of(source: Source, place: str, items: Any) -> list[Entity]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Row, as_json
+from skdice.datasets.formats._base import as_json
 from skdice.datasets.reading import fault, parse_json, read_text
+from skdice.datasets.row import Row
 
 METADATA = "metadata.jsonl"  # beside the documents, of all that their format has no place for
 _PART = re.compile(r"[\w+,=@ -][\w.+,=@ -]*")
@@ -20,7 +21,7 @@ def names_of(rows: list[Row]) -> list[str]:
     taken: set[str] = set()
     numbers: dict[str, int] = {}  # the next to try behind a name, so that none is tried twice
     for i, row in enumerate(rows):
-        name = str(row.metadata.get("id", ""))
+        name = str(row.meta.get("id", ""))
         if not all(map(_PART.fullmatch, name.split("/"))) or len(name.encode()) > 200:
             name = f"text-{i:0{len(str(len(rows)))}}"
         stem, n = name, max(i, numbers.get(name.casefold(), 0))
@@ -35,10 +36,10 @@ def names_of(rows: list[Row]) -> list[str]:
 def write_metadata(folder: Path, names: list[str], rows: list[Row]) -> None:
     """Write the metadata and the order of texts, where the names of their files do not tell."""
     if names == sorted(names) and all(
-        row.metadata in ({}, {"id": name}) for row, name in zip(rows, names, strict=True)
+        row.meta in ({}, {"id": name}) for row, name in zip(rows, names, strict=True)
     ):
         return
-    values = ({"file": n, "metadata": r.metadata} for n, r in zip(names, rows, strict=True))
+    values = ({"file": n, "metadata": r.meta} for n, r in zip(names, rows, strict=True))
     (folder / METADATA).write_bytes("".join(as_json(value) + "\n" for value in values).encode())
 
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._base import Format
 from skdice.datasets.formats._folder import (
     in_order,
     names_of,
@@ -23,6 +23,7 @@ from skdice.datasets.formats._folder import (
     write_metadata,
 )
 from skdice.datasets.reading import fault, read_text
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
@@ -43,14 +44,14 @@ class Brat(Format):
         beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
         return path.is_dir() or path.suffix == ".ann" or beside
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         return _read(source)
 
     def write(self, path: Path, rows: list[Row]) -> None:
         _write(path, rows)
 
 
-def _read(source: Source) -> Iterator[Record]:
+def _read(source: Source) -> Iterator[Row]:
     path = source.path
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
@@ -69,15 +70,16 @@ def _read(source: Source) -> Iterator[Record]:
         text_file = document.with_name(document.name + ".txt")
         if not text_file.is_file():
             raise fault(path, f"{name}.ann", f"there is no {name}.txt beside it")
-        if source.with_entities and not _has_ann(document):
+        if source.labelled and not _has_ann(document):
             source.skipped["without a file .ann"] += 1
             continue
         text = read_text(text_file, source.encoding)
-        texts = dict.fromkeys((text, text.replace("\r\n", "\n")))
+        others = [text.replace("\r\n", "\n")]
         if text_file.read_bytes().startswith(codecs.BOM_UTF8):
-            texts |= dict.fromkeys("\ufeff" + each for each in tuple(texts))
-        spans = list(_spans(source, document)) if source.with_entities else []
-        yield Record(f"{name}.ann", tuple(texts), spans, metadata.get(name, {"id": name}))
+            others += ["\ufeff" + each for each in (text, *others)]
+        spans = list(_spans(source, document)) if source.labelled else []
+        marks = Marks(spans, others=tuple(other for other in others if other != text))
+        yield Row(f"{name}.ann", text, marks, metadata.get(name, {"id": name}))
 
 
 def _has_ann(document: Path) -> bool:
@@ -115,14 +117,14 @@ def _write(path: Path, rows: list[Row]) -> None:
     names = names_of(rows)
     with replaced(path, lambda name: False, each_file=False) as folder:
         for row, name in zip(rows, names, strict=True):
-            if row.text.startswith("\ufeff"):
+            if row.x.startswith("\ufeff"):
                 raise ValueError(
                     f"the text of {name!r} begins with a byte order mark: leave it out"
                 )
             text_file = folder / f"{name}.txt"
             text_file.parent.mkdir(parents=True, exist_ok=True)
-            text_file.write_bytes(row.text.encode())
-            lines = [line for i, e in enumerate(row.entities, 1) for line in _lines(row, i, e)]
+            text_file.write_bytes(row.x.encode())
+            lines = [line for i, e in enumerate(row.y, 1) for line in _lines(row, i, e)]
             (folder / f"{name}.ann").write_bytes("".join(lines).encode())
         write_metadata(folder, names, rows)
 
@@ -131,14 +133,14 @@ def _lines(row: Row, number: int, entity: Entity) -> Iterator[str]:
     if not isinstance(entity.label, str) or not re.fullmatch(r"\S+", entity.label):
         raise ValueError(f"the label {entity.label!r} holds white space, which brat's cannot")
     parts, start = [], entity.start
-    for gap in _LINE_ENDS.finditer(row.text, entity.start, entity.end):
+    for gap in _LINE_ENDS.finditer(row.x, entity.start, entity.end):
         parts.append((start, gap.start()))
         start = gap.end()
     parts.append((start, entity.end))
     if any(a == b for a, b in parts):  # at an end, where no part can be cut off
         parts = [(entity.start, entity.end)]
     places = ";".join(f"{a} {b}" for a, b in parts)
-    text = " ".join(_LINE_ENDS.sub(" ", row.text[a:b]) for a, b in parts)
+    text = " ".join(_LINE_ENDS.sub(" ", row.x[a:b]) for a, b in parts)
     yield f"T{number}\t{entity.label} {places}\t{text}\n"
     if entity.score is not None:
         yield f"#{number}\tAnnotatorNotes T{number}\tscore {entity.score:.6f}\n"

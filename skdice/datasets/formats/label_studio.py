@@ -17,13 +17,11 @@ from skdice._checks import shown
 from skdice.datasets.formats._base import (
     OWN,
     JsonFormat,
-    Record,
-    Row,
-    raw,
     rest_of,
     without,
     without_scores,
 )
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import TEXT_NAMES, Source
 
 _OF_TASKS = ("annotations", "completions", "predictions")
@@ -52,7 +50,7 @@ class LabelStudio(JsonFormat):
             return tuple(held) or ("empty",)
         return ("entities",) if _regions(value.get("label")) else ()  # of CSV and TSV
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         tasks = list(source.records())
         is_annotated = any(submitted(task) for _, task in tasks)
         unread: Counter[str] = Counter()
@@ -66,7 +64,7 @@ class LabelStudio(JsonFormat):
             every = source.listed(place, task, name)
             kept = submitted(task)
             cancelled = len(every) - len(answered(every))
-            if not source.with_entities:
+            if not source.labelled:
                 kept = [{}]
             elif cancelled:
                 source.skipped["cancelled"] += cancelled
@@ -82,14 +80,17 @@ class LabelStudio(JsonFormat):
                 names = {"id": "annotation_id", "completed_by": "annotator"}
                 more = {names[name]: annotation[name] for name in names if annotation.get(name)}
                 items = source.listed(place, annotation, "result")
-                record = _record(source, place, task["data"], items, {**metadata, **more})
-                if not record.spans and record.labels is None:
+                row = _row(source, place, task["data"], items, {**metadata, **more})
+                has_answer = row.y is not None if source.of_labels else bool(row.y.spans)
+                if not has_answer:
                     unread.update(
                         str(item["type"]) for item in items
                         if isinstance(item, dict) and item.get("type") in _UNREAD
                     )  # fmt: skip
-                n_read += bool(record.spans) or record.labels is not None
-                yield record if is_predicted else without_scores(record)
+                elif not is_predicted and not source.of_labels:
+                    row = row._replace(y=Marks(without_scores(row.y.spans)))
+                n_read += has_answer
+                yield row
         if unread and not n_read:
             raise ValueError(
                 f"{str(source.path)!r} holds answers of the type {' and '.join(sorted(unread))} "
@@ -97,28 +98,28 @@ class LabelStudio(JsonFormat):
                 "and give text_columns and label_column"
             )
 
-    def dump(self, row: Row) -> dict[str, Any]:
-        ids, others = row.metadata.get("entity_ids"), row.metadata.get("result")
-        others = others if isinstance(others, list) and not row.predicted else []
+    def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
+        ids, others = row.meta.get("entity_ids"), row.meta.get("result")
+        others = others if isinstance(others, list) and not predicted else []
         is_related = any(_is_relation(item) for item in others)
-        known = isinstance(ids, list) and len(ids) == len(row.entities) and is_related
-        names = ids if known and ids else [f"e{i}" for i in range(len(row.entities))]
+        known = isinstance(ids, list) and len(ids) == len(row.y) and is_related
+        names = ids if known and ids else [f"e{i}" for i in range(len(row.y))]
         result: list[Any] = []
-        for name, entity in zip(names, row.entities, strict=True):
+        for name, entity in zip(names, row.y, strict=True):
             score = {} if entity.score is None else {"score": entity.score}
             value: dict[str, Any] = {"start": entity.start, "end": entity.end, "text": entity.text}
             value["labels"] = [entity.label]
             tags = {"from_name": "label", "to_name": "text", "type": "labels"}
             result.append({"id": str(name), **tags, "value": value, **score})
-        out: dict[str, Any] = {"data": {"text": row.text}}
+        out: dict[str, Any] = {"data": {"text": row.x}}
         written = ["entity_ids"] * known + ["result"] * bool(others)
-        if not row.predicted:
+        if not predicted:
             out["annotations"] = [{"result": result + others}]
         else:
-            scores = [entity.score for entity in row.entities if entity.score is not None]
+            scores = [entity.score for entity in row.y if entity.score is not None]
             mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
             out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
-        rest = without(row.metadata, *written)
+        rest = without(row.meta, *written)
         free = {n: v for n, v in rest.items() if n not in ("text", "result", "entity_ids", OWN)}
         for name, value in free.items():
             (out if name in ("id", "meta") else out["data"])[name] = value
@@ -160,17 +161,17 @@ def _is_min(value: dict[str, Any]) -> bool:
     return {"annotation_id", "lead_time"} <= set(value)
 
 
-def _of_min(source: Source, place: Any, task: dict[str, Any]) -> Record:
+def _of_min(source: Source, place: Any, task: dict[str, Any]) -> Row:
     """A record in which fields without other meanings hold regions, choices or the text."""
     if source.of_labels:
         key = source.text_key(place, task, TEXT_NAMES)
         fields = [name for name in task if name not in (key, *_OF_MIN)]
         labels = {name: names for name in fields if (names := _names(task[name])) is not None}
-        return Record(place, (task[key],), [], without(task, key, *labels), labels=labels or None)
+        return Row(place, task[key], labels or None, without(task, key, *labels))
     fields = [name for name, value in task.items() if _regions(value)]
     items = [{"value": item} for name in fields for item in task[name]]
     data = without(task, *fields)
-    return _record(source, place, data, items if source.with_entities else [], data)
+    return _row(source, place, data, items if source.labelled else [], data)
 
 
 def _names(value: Any) -> list[str] | None:
@@ -213,9 +214,9 @@ def submitted(task: dict[str, Any]) -> list[Any]:
     return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
 
 
-def _record(
+def _row(
     source: Source, place: str, data: dict[str, Any], items: list[Any], metadata: dict[str, Any]
-) -> Record:
+) -> Row:
     spans, others, ids, owners = [], [], [], set()
     of_choices: dict[str, list[str]] = {}
     asked = {str(item["to_name"]) for item in items if _choices(item) and item.get("to_name")}
@@ -268,6 +269,5 @@ def _record(
         metadata = {**metadata, "result": others}
     if any(map(_is_relation, others)):
         metadata = {**metadata, "entity_ids": ids}
-    answers = of_choices or None if source.of_labels else None
-    spans = [] if source.of_labels else spans
-    return Record(place, (data[key],), spans, rest_of(metadata, key), labels=answers)
+    y = (of_choices or None) if source.of_labels else Marks(spans)
+    return Row(place, data[key], y, rest_of(metadata, key))

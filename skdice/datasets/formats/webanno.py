@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._base import Format
 from skdice.datasets.formats._folder import (
     in_order,
     names_of,
@@ -32,6 +32,7 @@ from skdice.datasets.formats._folder import (
 )
 from skdice.datasets.offsets import units_before
 from skdice.datasets.reading import first_line
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
 from skdice.datasets.words import words_of
 from skdice.exceptions import LayersWarning
@@ -64,9 +65,9 @@ class WebAnno(Format):
         begins = "" if source.is_json else "\n".join(source.head[:3]).lstrip()
         return begins.startswith(_HEAD) or re.match(_OLD, begins) is not None
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         if not source.path.is_dir():
-            yield _record(source, source.path.name, {})
+            yield _row(source, source.path.name, {})
             return
         folder = source.path
         metadata = read_metadata(folder)
@@ -74,7 +75,7 @@ class WebAnno(Format):
                  for p in folder.rglob("*.tsv") if _is_ours(p)}  # fmt: skip
         for name in in_order(list(paths), metadata):
             one = replace(source, path=paths[name])
-            yield _record(one, f"{name}.tsv", metadata.get(name, {"id": name}))
+            yield _row(one, f"{name}.tsv", metadata.get(name, {"id": name}))
 
     def write(self, path: Path, rows: list[Row]) -> None:
         if path.suffix == ".tsv" and len(rows) == 1:
@@ -117,7 +118,7 @@ class _Token(NamedTuple):
     is_part: bool
 
 
-def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
+def _row(source: Source, name: str, metadata: dict[str, Any]) -> Row:
     columns: list[_Column] = []
     sentences: list[tuple[str, list[_Token]]] = []
     if not first_line(source.head).startswith(_HEAD):
@@ -138,8 +139,8 @@ def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
         raise source.fault("the file", "it holds no sentence: is it cut short?")
     text = _joined(source, sentences)
     tokens = [token for _, some in sentences for token in some]
-    spans = list(_spans(source, columns, tokens)) if source.with_entities else []
-    return Record(name, (text,), spans, metadata, unit="utf16")
+    spans = list(_spans(source, columns, tokens)) if source.labelled else []
+    return Row(name, text, Marks(spans, unit="utf16"), metadata)
 
 
 def _columns(source: Source, number: int, line: str) -> Iterator[_Column]:
@@ -340,35 +341,35 @@ def _escaped(text: str, table: dict[str, str]) -> str:
 def _lines(row: Row) -> Iterator[str]:
     """The lines of a file."""
     yield f"{_HEAD}.3\n#T_SP={_LAYER}|identifier|value\n\n"
-    before, every = units_before(row.text, "utf16"), _tokens(row)
+    before, every = units_before(row.x, "utf16"), _tokens(row)
     held_by: dict[tuple[int, int], list[tuple[int, Entity]]] = {place: [] for place in every}
-    for number, entity in enumerate(row.entities, 1):
+    for number, entity in enumerate(row.y, 1):
         first = bisect_left(every, (entity.start, 0))
         for place in every[first : bisect_left(every, (entity.end, 0))]:
             held_by[place].append((number, entity))
     at = 0
     for n, (begin, end) in enumerate(_sentences(row), 1):
-        yield f"\n#Text={_escaped(row.text[begin:end], _ESCAPES)}\n"
+        yield f"\n#Text={_escaped(row.x[begin:end], _ESCAPES)}\n"
         last = bisect_left(every, (end, 0))
         for k, (start, stop) in enumerate(every[at:last], 1):
             held = held_by[start, stop]
             ids = "|".join(f"*[{number}]" for number, _ in held) or "_"
             names = "|".join(f"{_escaped(str(e.label), _IN_CELLS)}[{i}]" for i, e in held) or "_"
-            word = _escaped(row.text[start:stop], _ESCAPES)
+            word = _escaped(row.x[start:stop], _ESCAPES)
             yield f"{n}-{k}\t{before[start]}-{before[stop]}\t{word}\t{ids}\t{names}\t\n"
         at = last
 
 
 def _tokens(row: Row) -> list[tuple[int, int]]:
     """Words, and the white space in which an entity begins or ends."""
-    return sorted([*words_of(row.text, row.entities), *_edges(row)])
+    return sorted([*words_of(row.x, row.y), *_edges(row)])
 
 
 def _edges(row: Row) -> list[tuple[int, int]]:
     """The white space that begins or ends an entity, cut where others do."""
-    starts, ends = {e.start for e in row.entities}, {e.end for e in row.entities}
-    words = words_of(row.text, row.entities)
-    free = pairwise(sorted({0, len(row.text), *starts, *ends, *chain.from_iterable(words)}))
+    starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
+    words = words_of(row.x, row.y)
+    free = pairwise(sorted({0, len(row.x), *starts, *ends, *chain.from_iterable(words)}))
     inside = set(words)
     return [(a, b) for a, b in free if (a, b) not in inside and (a in starts or b in ends)]
 
@@ -376,11 +377,9 @@ def _edges(row: Row) -> list[tuple[int, int]]:
 def _sentences(row: Row) -> list[tuple[int, int]]:
     """Lines, if each holds a word and no entity goes on in the next; or else the whole text."""
     places, end = [], 0
-    for match in re.finditer("[^\n]+", row.text):
+    for match in re.finditer("[^\n]+", row.x):
         places.append(match.span())
         end = match.end()
-    is_whole = (
-        not places or end < len(row.text) or any(not row.text[a:b].strip() for a, b in places)
-    )
-    crossing = any("\n" in row.text[e.start : e.end] for e in row.entities)
-    return [(0, len(row.text))] if is_whole or crossing or _edges(row) else places
+    is_whole = not places or end < len(row.x) or any(not row.x[a:b].strip() for a, b in places)
+    crossing = any("\n" in row.x[e.start : e.end] for e in row.y)
+    return [(0, len(row.x))] if is_whole or crossing or _edges(row) else places
