@@ -225,7 +225,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
-    from skdice.cli import _story
+    from skdice.cli import _verdict
     from skdice.metrics.classification import OF_LABEL
     from skdice.whole_files import replacing
 
@@ -238,11 +238,11 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     if lines:
         names = ["label", *(model.label for model in models)]
         OUT.print(f"{text_table(names, lines, 'F1 of each label, in %')}\n", soft_wrap=True)
-    meanings = dict(_story.meanings(models))
+    meanings = dict(_verdict.meanings(models))
     for part, meaning in meanings.items():
         OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
     OUT.print()
-    for sentence in _story.verdict(comparison, task):
+    for sentence in _verdict.verdict(comparison, task):
         OUT.print(sentence)
     OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)
     try:
