@@ -64,7 +64,7 @@ def readable_errors() -> Iterator[None]:
 # ---- outputs, checked before the work and not after
 
 
-def new_folder(out: Path, option: str, *, holds_model: bool = False, whole: bool = False) -> None:
+def new_folder(out: Path, *, holds_model: bool = False, whole: bool = False) -> None:
     """Refuse what cannot be written, and a folder with a model that is not to be written over.
 
     A folder that is replaced as a `whole` is written beside the old one.
@@ -72,7 +72,7 @@ def new_folder(out: Path, option: str, *, holds_model: bool = False, whole: bool
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{str(out)!r} is a file: give a folder to write to")
     if holds_model:
-        raise typer.BadParameter(f"{str(out)!r} holds a model: give another {option}, or --force")
+        raise typer.BadParameter(f"{str(out)!r} holds a model: give another --out, or --force")
     folder = replaceable(out).parent if whole else out
     while not folder.exists():  # it is made, with those above it
         folder = folder.parent
@@ -120,6 +120,14 @@ def finite(number: float) -> float | None:
 # ---- estimators
 
 
+def class_for(task: str) -> Any:
+    """The class of the estimators of a task."""
+    from skdice import estimators
+    from skdice.tasks import TASKS
+
+    return getattr(estimators, TASKS[task].estimator)
+
+
 def load(source: Path, device: str = "auto") -> Any:
     """The estimator saved in a folder or on the hub; models of transformers are wrapped."""
     from skdice import backbones, estimators
@@ -137,7 +145,7 @@ def load(source: Path, device: str = "auto") -> Any:
 
     for task in TASKS.values():
         if task.is_default and task.head and f"For{task.head}" in architecture:
-            return getattr(estimators, task.estimator).from_transformers(folder, device=device)
+            return class_for(task.name).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "
         "classification or question answering, or one that skdice train wrote"
@@ -149,21 +157,20 @@ def estimator_of(parts: dict[str, Any], features: bool = False, **params: Any) -
 
     With `features` it is a head, and vectors of the frozen backbone replace the texts in `parts`.
     """
-    from skdice import estimators
     from skdice.tasks import TASKS
 
     data = parts["train"]
     given = {name: value for name, value in params.items() if value is not None}
     if features:
         return _head(parts, given)
-    cls = getattr(estimators, TASKS[data.task].estimator)
+    cls = class_for(data.task)
     if data.queries is not None:
         given["queries"] = data.queries
     for name in given.keys() - signature(cls).parameters:
         owners = [
             task.rows
             for task in TASKS.values()
-            if name in signature(getattr(estimators, task.estimator)).parameters
+            if name in signature(class_for(task.name)).parameters
         ]
         raise typer.BadParameter(f"--{name.replace('_', '-')} is for {' and '.join(owners)}")
     return cls(**given)

@@ -79,31 +79,23 @@ def compare(
 
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
+    from skdice.datasets import Dataset, load_town_notes
     from skdice.losses import COMPARED
 
-    _common.new_folder(out, "--out")
-    params = fit.params()
+    _common.new_folder(out)
     if train is not None:
         title, parts = train.name, _read_parts(train, dev, test, source.read, task)
     elif test is None and dev is None:
-        title, parts = "town notes", _demo_parts()
-        seeds = seeds or DEMO_SEEDS
+        sets = {name: load_town_notes(subset=name) for name in ("train", "test")}
+        title, parts = "town notes", {name: Dataset(*xy, "tagging") for name, xy in sets.items()}
+        seeds, limit = seeds or DEMO_SEEDS, min(limit or DEMO_ROWS, DEMO_ROWS)
     else:
         raise typer.BadParameter("--test and --dev need --train")
     if limit is not None:
         part = parts["train"]
         parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
     rows = COMPARED if losses is None else _common.split_commas(losses)
-    _run(title, parts, rows, seeds, params, features, out)
-
-
-def _demo_parts() -> dict[str, Any]:
-    """The bundled corpus, whose first training sentences save time."""
-    from skdice.datasets import Dataset, load_town_notes
-
-    parts = {name: Dataset(*load_town_notes(subset=name), "tagging") for name in ("train", "test")}
-    X, y = (rows[:DEMO_ROWS] for rows in (parts["train"].X, parts["train"].y))
-    return {**parts, "train": replace(parts["train"], X=X, y=y)}
+    _run(title, parts, rows, seeds, fit.params(), features, out)
 
 
 def _read_parts(

@@ -73,7 +73,7 @@ def tune(
 
     # With a storage the same search is continued.
     writes_over = storage is None and not features and not force
-    _common.new_folder(out, "--out", holds_model=(out / "model").exists() and writes_over)
+    _common.new_folder(out, holds_model=(out / "model").exists() and writes_over)
     data, names = source.read(train, task), _common.split_commas(losses)
     spaces, parts = [loss_space(name) for name in names], {"train": data}
     params = {**fit.params(), "random_state": random_state}
