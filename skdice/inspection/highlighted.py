@@ -11,7 +11,7 @@ from skdice._checks import checked, naming, printable
 from skdice._types import Rows
 from skdice.inputs.sentences import as_sentences, read_tags
 from skdice.inputs.texts import as_single_texts
-from skdice.inspection.errors import spans_of_texts
+from skdice.inspection.tagging_errors import spans_of_texts
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import flat_spans
 

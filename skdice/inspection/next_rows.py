@@ -14,8 +14,8 @@ from skdice._fitting import layers
 from skdice._tables import frame_of
 from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
+from skdice.estimators.evaluation import outputs_of
 from skdice.estimators.features import TransformerFeatures
-from skdice.estimators.scores import outputs_of
 from skdice.inputs.labels import label_table
 from skdice.inputs.rows import as_row_list, plain_values, row_keys
 from skdice.inputs.sentences import as_sentences

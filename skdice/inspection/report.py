@@ -28,9 +28,9 @@ from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import items_of, items_of_several, row_counts, summed
-from skdice.inspection.errors import SpanConfusionDisplay
 from skdice.inspection.highlighted import MarkedRows, outer
 from skdice.inspection.page import as_page, cut, listed, picture
+from skdice.inspection.tagging_errors import SpanConfusionDisplay
 from skdice.metrics.classification import precision_recall_f1
 from skdice.tags.pairing import pairs_by_span
 

@@ -34,7 +34,7 @@ from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
-from skdice.tasks._labels import further_labels, held_out_labels, new_labels
+from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 

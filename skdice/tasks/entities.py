@@ -14,7 +14,7 @@ from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.entities import Entity, check_type, read_entities
 from skdice.inputs.rows import as_row_list, check_weights
 from skdice.inputs.texts import as_single_texts
-from skdice.metrics.span import report_of_spans, report_text
+from skdice.metrics.spans import report_of_spans, report_text
 from skdice.tags.schemes import infer_scheme
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Blocks, label_names

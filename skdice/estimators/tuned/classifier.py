@@ -22,13 +22,14 @@ from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
-from skdice.estimators.held_out import group_folds, probabilities_of
-from skdice.estimators.scores import ClassScores
+from skdice.estimators.evaluation import ClassScores
+from skdice.estimators.fold_fits import group_folds, probabilities_of
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, read_labels
 from skdice.inputs.rows import check_weights, object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.bounds import Bound
+from skdice.metrics.decisions.chosen_objective import resolve_scoring
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, HeldOutRows
 from skdice.metrics.decisions.objectives import Objective
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
@@ -40,7 +41,6 @@ from skdice.metrics.decisions.rejection import (
     sureness,
     tune_rejecting,
 )
-from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Tuning
 from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skdice._compat import check_method_params
-from skdice.estimators.scores import outputs_of
+from skdice.estimators.evaluation import outputs_of
 from skdice.inputs.labels import label_table
 from skdice.inputs.rows import object_array, take
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.metrics import span_precision_recall_fscore_support, span_report
-from skdice.metrics.credit import MODES, credit
+from skdice.metrics.partial_credit import MODES, credit
 from skdice.tags.pairing import pairs_by_token
 from skdice.tags.schemes import to_tags
 

@@ -15,7 +15,7 @@ from skdice._types import Rows
 from skdice.inputs.rows import check_ordered
 from skdice.inputs.sentences import Spans, read_tags, spans_of, tag_rows, without_unknown
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.credit import MODES, credit
+from skdice.metrics.partial_credit import MODES, credit
 from skdice.tags.schemes import (
     SCHEMES,
     get_spans,
