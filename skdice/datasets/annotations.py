@@ -12,7 +12,7 @@ from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
 from skdice.datasets.detection import find, is_saved
-from skdice.datasets.formats._base import Format, JsonFormat, as_json, formats, without
+from skdice.datasets.formats._base import JsonFormat, as_json, formats, without
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import UNITS, resolve, units_before
 from skdice.datasets.reading import json_pieces
@@ -155,12 +155,10 @@ def entity_rows(
     if format != "auto" and source.labelled and not any(row.y.spans for row in rows):
         found = find(source, "entities")
         if found.format not in (None, name):
-            problem = f"format={name!r} finds no entity"
-            raise ValueError(
-                f"{str(source.path)!r}: {problem}; the file looks like {found.format!r}"
-            )
+            problem = f"format={name!r} finds no entity; the file looks like {found.format!r}"
+            raise ValueError(f"{str(source.path)!r}: {problem}")
     warn_of_skipped(source, len(rows))
-    return resolve(source.path, rows, offsets, on_misaligned, form.unit, form.knows_unlabelled)
+    return resolve(source.path, rows, form, offsets, on_misaligned)
 
 
 def _source(path: Any, encoding: str) -> Source:
@@ -270,8 +268,8 @@ def write_annotations(
     if predicted is None:
         predicted = any(entity.score is not None for row in rows for entity in row.y)
     form = formats()[format]
-    if offsets not in ("auto", "codepoints") and not _in_lines(form):
-        known = tuple(name for name, each in formats().items() if _in_lines(each))
+    if offsets not in ("auto", "codepoints") and not form.lines:
+        known = tuple(name for name, each in formats().items() if each.lines)
         raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
@@ -291,10 +289,6 @@ def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> N
         warn(f"{str(path)!r} has no place for these metadata of texts: {told}", UnwrittenWarning)
 
 
-def _in_lines(form: Format) -> bool:
-    return isinstance(form, JsonFormat) and form.lines
-
-
 def format_of_name(path: Path) -> str | None:
     """The format that a file's name shows, if one does."""
     named = (name for name, form in formats().items() if path.suffix in form.suffixes)
@@ -303,8 +297,7 @@ def format_of_name(path: Path) -> str | None:
 
 def is_text(path: Path | None, format: str) -> bool:
     """Return True if a format is text that can be written row by row, as `pieces_of` gives it."""
-    form = formats()[format]
-    return isinstance(form, JsonFormat) and form.is_text(path)
+    return formats()[format].is_text(path)
 
 
 def pieces_of(
@@ -348,9 +341,7 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
         if label is None and not formats()[format].knows_unlabelled:
             raise ValueError(f"{where} has the label None: it must be a name in {format}")
         if entity.score is None and score is not None:
-            entity = read_entity(
-                {"start": start, "end": end, "label": label, "score": score}, where
-            )
+            entity = read_entity(entity._replace(score=score), where)
         score = None if entity.score is None else round(entity.score, 6)
         row.append(entity._replace(score=score, text=text[start:end]))
     return Row(f"texts[{i}]", text, row, without(metadata, "entity_scores"))

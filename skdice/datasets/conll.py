@@ -115,7 +115,7 @@ def column_rows(
     scheme: str | None = None,
 ) -> list[Row]:
     """The sentences that `read_conll` reads."""
-    path, with_tags = source.path, source.labelled
+    path = source.path
     if comment == "":
         raise ValueError("comment='' would make every line a comment: give None for none")
     head = list(islice(source.iter_lines(), SAMPLE))
@@ -144,8 +144,9 @@ def column_rows(
         names = begins.partition("global.columns =")[2].split()  # CoNLL-U Plus
         if "FORM" in names and token_column is None:
             token_column = names.index("FORM")
-        found = columns_of(path, plain_rows, token_column, tag_column, with_tags, names)
-    sentences = _sentences(source, found, separator, comment, scheme)
+        found = columns_of(source, plain_rows, token_column, tag_column, names)
+    layout = found._replace(separator=separator, comment=comment)
+    sentences = _sentences(source, layout, scheme)
     if not sentences:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
     source.columns = {"token": found.token, "tag": found.tag}
@@ -167,17 +168,12 @@ def _rows(lines: Iterable[str], separator: str | None) -> Iterator[Line]:
             yield Line(number, line, _split(line, separator), sentence)
 
 
-def _sentences(
-    source: Source,
-    layout: Layout,
-    separator: str | None,
-    comment: str | None,
-    scheme: str | None,
-) -> list[Row]:
+def _sentences(source: Source, layout: Layout, scheme: str | None = None) -> list[Row]:
     """All sentences, in one pass."""
     rows: list[Row] = []
     path, with_tags = source.path, source.labelled
     width, token_at, tag_at = layout.width, layout.token, layout.tag
+    separator, comment = layout.separator, layout.comment
     known: dict[str, str] = {}  # equal words are one string
     tokens: list[str] = []
     tags: list[str] = []
@@ -201,8 +197,12 @@ def _sentences(
         if comment is not None and comment != "auto" and line.startswith(comment):
             continue
         cells = line.split(separator) if separator else _split(line, None)
-        if line[0] == "#" and comment == "auto" and _is_comment(path, number, line, cells, layout,
-                                                               not tokens, separator):  # fmt: skip
+        at_start = not tokens
+        if (
+            line[0] == "#"
+            and comment == "auto"
+            and _is_comment(path, number, line, cells, layout, at_start)
+        ):
             continue
         if len(cells) != width and not (layout.is_wider and len(cells) > width):
             problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
@@ -226,13 +226,7 @@ def _sentences(
 
 
 def _is_comment(
-    path: str | Path,
-    number: int,
-    line: str,
-    cells: list[str],
-    layout: Layout,
-    at_start: bool,
-    separator: str | None,
+    path: Path, number: int, line: str, cells: list[str], layout: Layout, at_start: bool
 ) -> bool:
     """Return True if a line that begins with # is no token's; refuse what may be either."""
     if line.startswith(("#begin document", "#end document")):
@@ -242,7 +236,7 @@ def _is_comment(
     tag = cells[layout.tag].strip()
     if layout.has_tags:
         return not TAG.fullmatch(tag)
-    if cells[0] == "#" and at_start and (separator is None or may_be_source(tag)):
+    if cells[0] == "#" and at_start and (layout.separator is None or may_be_source(tag)):
         remedy = "say which by comment='#', or by comment=None"
         raise fault(path, number, f"{line[:60]!r} may be a comment, or the token '#': {remedy}")
     return False
@@ -331,9 +325,10 @@ def conllu_rows(source: Source, *, tag_column: str | int = "upos") -> list[Row]:
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS)
-    layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), ids=0)
+    how: dict[str, Any] = {"ids": 0, "separator": "\t", "comment": "#"}
+    layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), **how)
     path = source.path
-    rows = _sentences(source, layout, "\t", "#", None)
+    rows = _sentences(source, layout)
     if not rows:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
     X, y = sentences(rows)

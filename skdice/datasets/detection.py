@@ -12,15 +12,16 @@ from skdice.datasets.source import LABEL_NAMES, Source
 from skdice.datasets.tagged import is_tagged, token_fields
 
 _TEXT = '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}'
-# Tools whose files are known by a field, and not read.
+_TAGS = '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'
+# Tools whose files are known by a field of a type, and not read.
 _FOREIGN = {
-    "rasa_nlu_data": ("Rasa", _TEXT),
-    "tokenized_text": ("GLiNER", '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'),
-    "denotations": ("PubAnnotation", _TEXT),
-    "detected_answers": ("MRQA", "the JSON of SQuAD"),
-    "header": ("MRQA", "the JSON of SQuAD"),
-    "ner": ("Stanza", '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'),
-    "start_pos": ("Flair", _TEXT),
+    "rasa_nlu_data": (object, "Rasa", _TEXT),
+    "tokenized_text": (object, "GLiNER", _TAGS),
+    "denotations": (object, "PubAnnotation", _TEXT),
+    "detected_answers": (object, "MRQA", "the JSON of SQuAD"),
+    "header": (dict, "MRQA", "the JSON of SQuAD"),
+    "ner": (str, "Stanza", _TAGS),
+    "start_pos": (object, "Flair", _TEXT),
 }
 
 
@@ -131,17 +132,13 @@ def _refuse_foreign(source: Source, place: str, value: Any) -> None:
     value = value[0] if isinstance(value, list) and value else value
     if not isinstance(value, dict):
         return
-    inner = [value]
-    for name in ("qas", "entities"):
-        some = value.get(name)
-        inner += some[:1] if isinstance(some, list) else []
-    known = [n for n in _FOREIGN if any(isinstance(each, dict) and n in each for each in inner)]
-    for name in known:
-        if name == "header" and not isinstance(value.get("header"), dict):
+    lists = (value.get(name) for name in ("qas", "entities"))
+    inner = [value, *(some[0] for some in lists if isinstance(some, list) and some)]
+    for name, (kind, tool, other) in _FOREIGN.items():
+        held = [each[name] for each in inner if isinstance(each, dict) and name in each]
+        if not any(isinstance(each, kind) for each in held) or (
+            name == "ner" and "text" not in value
+        ):
             continue
-        if name == "ner" and not ("text" in value and isinstance(value["ner"], str)):
-            continue
-        tool, other = _FOREIGN[name]
-        raise source.fault(
-            place, f"{name!r} shows a file of {tool}, which is not read: write {other}"
-        )
+        problem = f"{name!r} shows a file of {tool}, which is not read: write {other}"
+        raise source.fault(place, problem)

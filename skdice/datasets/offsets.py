@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
+from skdice.datasets.formats._base import Format
 from skdice.datasets.reading import fault
 from skdice.datasets.row import Row
 from skdice.exceptions import MisalignedWarning
@@ -145,15 +146,10 @@ def _nearest(span: Entity, text: str) -> tuple[int, int] | None:
 
 
 def resolve(
-    path: Path,
-    rows: list[Row],
-    offsets: str,
-    on_misaligned: str,
-    tool_unit: str,
-    may_be_unknown: bool,
+    path: Path, rows: list[Row], form: Format, offsets: str, on_misaligned: str
 ) -> list[Row]:
     """The rows with their entities as (start, end, label) in code points, in place of `Marks`."""
-    unit = _find_unit(path, rows, tool_unit) if offsets == "auto" else offsets
+    unit = _find_unit(path, rows, form.unit) if offsets == "auto" else offsets
     resolved: list[Row] = []
     problems, n_mended = [], 0
     for row in rows:
@@ -174,7 +170,7 @@ def resolve(
             is_token = i >= len(marks.spans)
             span = marks.checks[i - len(marks.spans)] if is_token else marks.spans[i]
             label = str(span.label) if type(span.label) is int else span.label
-            is_unknown = label is None and may_be_unknown
+            is_unknown = label is None and form.knows_unlabelled
             if not (is_token or is_unknown) and fault_of_label(label):
                 where = _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
             if isinstance(where, _Fault):

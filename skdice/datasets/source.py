@@ -23,8 +23,8 @@ from skdice.datasets.reading import (
     json_values,
     pandas_values,
     read_data,
+    read_text,
     suffix_of,
-    whole_text,
 )
 from skdice.exceptions import SkippedRowsWarning
 
@@ -84,10 +84,13 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """All of a text file."""
+        """All of a text file, with line ends of one character."""
         data = self.data
         del self.data
-        return whole_text(self.path, self.encoding, data)
+        text = read_text(self.path, self.encoding, data)
+        if not text or text.isspace():
+            raise ValueError(f"{str(self.path)!r} is empty: give a file with at least one example")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
     def lines(self) -> list[str]:
@@ -145,10 +148,14 @@ class Source:
                 return [(f"record {i} of 'data'", record) for i, record in enumerate(data, 1)]
         return values
 
+    def found_separator(self) -> str:
+        """The separator of cells that was given, or that the first line has."""
+        return self.separator or separator_of(self.path, self.head)
+
     @cached_property
     def table(self) -> tuple[list[str] | None, list[tuple[Any, list[Any]]]]:
         """The names of the columns of separated values, if they are named, and the rows."""
-        self.separator = self.separator or separator_of(self.path, self.head)
+        self.separator = self.found_separator()
         rows = rows_of(self.path, self.iter_lines(), self.separator, self.quoting)
         header = self.header
         if header is None:

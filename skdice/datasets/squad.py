@@ -87,8 +87,7 @@ def question_rows(
         if unknown or not wanted:
             what = f"articles={shown(unknown)} are not in {str(path)!r}"
             raise ValueError(f"{what}, which has {titles}")
-    X: list[tuple[str, str]] = []
-    rows: dict[str, Any] = {}  # by question id
+    rows: dict[str, Row] = {}  # by question id
     for article in every:
         if articles is not None and article.get("title") not in articles:
             continue
@@ -97,51 +96,49 @@ def question_rows(
                 # A question without an id has its number.
                 number = source.first + len(rows)
                 name = str(question.get("id", number) if isinstance(question, dict) else "")
-                _field(path, question, "question", str)
-                _field(path, paragraph, "context", str)
+                asked = _field(path, question, "question", str)
+                context = _field(path, paragraph, "context", str)
                 if name in rows:
                     raise ValueError(f"{str(path)!r} holds the question id {name!r} twice")
-                if not paragraph["context"].strip():
+                if not context.strip():
                     raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
-                X.append((question["question"], paragraph["context"]))
-                rows[name] = _answers(path, name, question) if source.labelled else []
-    if not X:
+                y = _answers(path, name, question) if source.labelled else []
+                rows[name] = Row(f"question {name!r}", (asked, context), y, {"id": name})
+    if not rows:
         raise ValueError(f"{str(path)!r} holds no question: is it a SQuAD file?")
-    ids, contexts = list(rows), [context for _, context in X]
-    names = [f"{str(path)!r}, question {name!r}" for name in ids]
-    y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
-    return [
-        Row(f"question {name!r}", x, answers, {"id": name})
-        for name, x, answers in zip(ids, X, y, strict=True)
-        if answers is not None
-    ]
+    read = list(rows.values())
+    contexts, names = [row.x[1] for row in read], [f"{str(path)!r}, {row.place}" for row in read]
+    found: list[Any] = as_answers([row.y for row in read], contexts, on_misaligned, names)
+    return [row._replace(y=y) for row, y in zip(read, found, strict=True) if y is not None]
 
 
 def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
-    if all(isinstance(r, dict) and {"context", "qas"} <= set(r) for r in records) and all(
-        isinstance(q, dict) and "answers" in q
-        for r in records
-        if isinstance(r["qas"], list)
-        for q in r["qas"]
+    if all(_has(record, "context", "qas") for record in records) and all(
+        _has(question, "answers")
+        for record in records
+        if isinstance(record["qas"], list)
+        for question in record["qas"]
     ):
         records = [{"title": None, "paragraphs": records}]
-    elif all(isinstance(r, dict) and {"question", "context"} <= set(r) for r in records):
+    elif all(_has(record, "question", "context") for record in records):
         records = [
             {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
             for i, r in enumerate(records, first)
         ]
     for article in records:
-        if isinstance(article, dict) and {"context", "qas"} <= set(article):
-            raise ValueError(
-                f"{str(path)!r} has 'context' and 'qas' beside the title, with one 'answer' for "
-                "each question, as KorQuAD 2 has: write 'paragraphs' of 'context' and 'qas' with "
-                "lists 'answers', as SQuAD has"
-            )
+        if _has(article, "context", "qas"):
+            problem = "has 'context' and 'qas' beside the title, with one 'answer' for each "
+            problem += "question, as KorQuAD 2 has: write 'paragraphs' of 'context' and 'qas' with "
+            raise ValueError(f"{str(path)!r} {problem}lists 'answers', as SQuAD has")
         _field(path, article, "paragraphs", list)
     return records
+
+
+def _has(value: Any, *names: str) -> bool:
+    return isinstance(value, dict) and set(names) <= set(value)
 
 
 def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.cells import cells_of, long_cells, separator_of
+from skdice.datasets.cells import cells_of, long_cells
 from skdice.datasets.conll import column_rows, conllu_rows, is_conllu, read_conll, read_conllu
 from skdice.datasets.formats._base import rest_of
 from skdice.datasets.reading import fault, first_line
@@ -142,8 +142,7 @@ def _has_words(source: Source) -> bool:
     cells = {name.strip().lower() for name in _header(source)}
     if not (cells & {*_TEXTS} and cells & {*_TAGS}):
         return False
-    names, _ = source.table
-    return names is not None and token_fields(source.values[0][1]) is not None
+    return bool(source.values) and token_fields(source.values[0][1]) is not None
 
 
 def _listed_rows(source: Source, nested: bool = False) -> list[Row]:
@@ -170,12 +169,8 @@ def _with_tags(source: Source, row: Row) -> Row:
 # ---- tables with a token in each row
 
 
-def _separator(source: Source) -> str:
-    return source.separator or separator_of(source.path, source.head)
-
-
 def _header(source: Source) -> list[str]:
-    cells = first_line(source.head).split(_separator(source))
+    cells = first_line(source.head).split(source.found_separator())
     return [cell.strip().strip('"') for cell in cells]
 
 
@@ -192,7 +187,7 @@ def _named_columns(source: Source) -> list[int] | None:
     wanted = [names.index(some[0]) for some in (of_tokens, of_tags, of_sentences) if some]
     if of_sentences:
         return wanted
-    rows = cells_of(source.path, iter(source.head), _separator(source), source.quoting)
+    rows = cells_of(source.path, iter(source.head), source.found_separator(), source.quoting)
     below = [cells[wanted[1]] for _, cells in rows if len(cells) > max(wanted)]
     if not has_entities(below[1:]):
         return None
@@ -216,7 +211,7 @@ def _table_rows(source: Source, _: bool = False) -> list[Row]:
     found: list[Row] = []
     known: dict[str, str] = {}  # equal words are one string
     begins, sentence, before = True, None, 0
-    rows = cells_of(path, source.iter_lines(), _separator(source), source.quoting)
+    rows = cells_of(path, source.iter_lines(), source.found_separator(), source.quoting)
     for place, cells in islice(rows, 1, None):
         if len(cells) != len(header):
             problem = f"{len(cells)} column(s), but {len(header)} in the first line"

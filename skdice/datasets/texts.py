@@ -11,11 +11,7 @@ from skdice._checks import checked, counted, shown
 from skdice._types import Labels, Texts
 from skdice.datasets.detection import find
 from skdice.datasets.formats._base import formats
-from skdice.datasets.multilabel import (
-    NamedRows,
-    label_columns_of,
-    names_of_columns,
-)
+from skdice.datasets.multilabel import NamedRows, label_columns_of, names_of_columns
 from skdice.datasets.reading import fault, first_line, suffix_of
 from skdice.datasets.row import Row
 from skdice.datasets.source import TEXT_NAMES, Source, warn_of_skipped
@@ -156,8 +152,7 @@ def labelled_rows(
     of_labels = [table.named(i) for i in labels]
     of_label = of_labels[0] if label_columns is None else of_labels
     source.columns = {"text": [table.named(i) for i in texts], "label": of_label}
-    places = [place for place, _ in table.rows]
-    return [Row(place, x, of, {}) for place, x, of in zip(places, X, y, strict=True)]
+    return [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
 
 
 def labels_of(source: Source, rows: list[Row]) -> list[Any]:
@@ -288,9 +283,9 @@ def _load(source: Source) -> Table:
     """The table of a file."""
     path = source.path
     if not source.is_json and first_line(source.head).startswith(_FASTTEXT):
-        lines = ((i, line.split()) for i, line in enumerate(source.iter_lines(), 1) if line.strip())
-        found = [(i, *_of_fasttext(words)) for i, words in lines]
-        return Table(path, ["text", "label"], [(i, [x, y]) for i, x, y in found], ("label",))
+        lines = enumerate(source.iter_lines(), 1)
+        found = [(number, _of_fasttext(line)) for number, line in lines if line.strip()]
+        return Table(path, ["text", "label"], found, ("label",))
     if not source.is_json:
         return Table(path, *source.table)
     for place, record in source.values:
@@ -326,10 +321,11 @@ def _refuse_foreign(table: Table) -> None:
 _FASTTEXT = "__label__"
 
 
-def _of_fasttext(words: list[str]) -> tuple[str, list[str]]:
+def _of_fasttext(line: str) -> list[Any]:
     """The text and the labels of a line of fastText."""
+    words = line.split()
     labels = [word.removeprefix(_FASTTEXT) for word in words if word.startswith(_FASTTEXT)]
-    return " ".join(word for word in words if not word.startswith(_FASTTEXT)), labels
+    return [" ".join(word for word in words if not word.startswith(_FASTTEXT)), labels]
 
 
 def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) -> Table | None:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Format, as_json
+from skdice.datasets.formats._base import Format, as_json, of_each
 from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
@@ -155,8 +155,7 @@ def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) ->
 
 
 def _document(i: int, row: Row) -> dict[str, Any]:
-    known = row.meta.get("identifiers")
-    ids = known if isinstance(known, list) and len(known) == len(row.y) else None
+    ids = of_each(row, "identifiers")
     if ids and not all(each is None or isinstance(each, str) for each in ids):
         ids = None
     annotations = []

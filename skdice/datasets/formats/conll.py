@@ -48,95 +48,67 @@ class Conll(Format):
         return "tagging"
 
     def read(self, source: Source) -> Iterator[Row]:
-        return _read(source)
+        texts: list[Any] | None = None
+        if first_line(source.head).startswith(MARK):
+            how: dict[str, Any] = {"separator": "\t", "comment": "# "}
+            rows = column_rows(source, token_column=0, tag_column=1, **how)
+            texts, known = _comments(source.lines)
+            if len(texts) != len(rows):
+                problem = f"{len(texts)} blocks of lines, but {len(rows)} of them hold words"
+                raise source.fault("its comments", f"{problem}: mend the file")
+            rows = [row._replace(meta=meta) for row, meta in zip(rows, known, strict=True)]
+        else:
+            rows = tagged_rows(source)
+        for i, row in enumerate(rows):
+            y = row.y if source.labelled else []
+            rows[i] = row._replace(place=f"sentence {i + 1}", y=y)
+        yield from joined_rows(source, rows, texts)
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        _write(path, rows)
+        blocks, lost = [], []
+        for i, row in enumerate(rows):
+            kept = longest([e for e in row.y if e.text == e.text.strip()])
+            left = Counter(row.y) - Counter(kept)
+            lost += [(i, entity) for entity in left.elements()]
+            if not row.x.strip():
+                raise ValueError(f"texts[{i}] is {row.x!r}: CoNLL holds no text without words")
+            for e in kept:
+                if not isinstance(e.label, str) or e.label != " ".join(e.label.split()):
+                    problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
+                    raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
+            words, tags = tags_of(row.x, kept)
+            plain = {n: v for n, v in row.meta.items() if _NAME.fullmatch(str(n))}
+            comments = {"text": row.x, **plain}
+            if rest := without(row.meta, *plain):
+                comments["metadata"] = rest
+            lines = [f"# {n} = {as_json(v, ensure_ascii=True)}" for n, v in comments.items()]
+            lines += [f"{row.x[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
+            blocks.append("".join(f"{line}\n" for line in lines))
+        write_text(path, "\n".join(blocks))
+        if lost:
+            few = "; ".join(f"{shown(e.text)} {e.label} in texts[{i}]" for i, e in lost[:5])
+            warn(
+                f"{len(lost)} of {sum(len(row.y) for row in rows)} entities are not in "
+                f"{str(path)!r}, as they overlap longer ones, are there twice, or begin or end "
+                f"with white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
+                UnwrittenWarning,
+            )
 
 
-def _read(source: Source) -> Iterator[Row]:
-    blocks: list[dict[str, Any]] = []
-    if first_line(source.head).startswith(MARK):
-        how: dict[str, Any] = {"separator": "\t", "comment": "# "}
-        rows = column_rows(source, token_column=0, tag_column=1, **how)
-        blocks = _comments(source.lines)
-    else:
-        rows = tagged_rows(source)
-    if blocks and len(blocks) != len(rows):
-        problem = f"{len(blocks)} blocks of lines, but {len(rows)} of them hold words"
-        raise source.fault("its comments", f"{problem}: mend the file")
-    for i, row in enumerate(rows):
-        y = row.y if source.labelled else []
-        rows[i] = row._replace(place=f"sentence {i + 1}", y=y)
-    if not blocks:
-        yield from joined_rows(source, rows)
-        return
-    for text, row, metadata in zip(joined_rows(source, rows), rows, blocks, strict=True):
-        yield _in_text(source, text, row.x, metadata)
-
-
-def _comments(lines: list[str]) -> list[dict[str, Any]]:
-    """The values of the lines ``# name = value`` before each sentence."""
-    blocks = []
+def _comments(lines: list[str]) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The texts and the metadata in the lines ``# name = value`` before each sentence."""
+    texts, metadata = [], []
     for filled, group in groupby(lines, key=lambda line: bool(line.strip())):
         pairs = [line[2:].partition(" = ") for line in group if line.startswith("# ")]
         if filled:
-            block: dict[str, Any] = {}
+            known: dict[str, Any] = {}
             for name, _, value in pairs:
-                block[name] = value
+                known[name] = value
                 with suppress(ValueError):
-                    block[name] = json.loads(value)
-            blocks.append(block)
-    return blocks
-
-
-def _in_text(source: Source, row: Row, tokens: list[str], metadata: dict[str, Any]) -> Row:
-    """The row with the text of its comment, in which the tokens stand one after the other."""
-    text = metadata.get("text", "")
-    moved, end = {}, 0
-    at = 0
-    for token in tokens:
-        start = text.find(token, end) if isinstance(text, str) else -1
-        if start < 0 or text[end:start].strip():
-            raise source.fault(row.place, f"its text is {shown(text)}, without {token!r} there")
-        end = start + len(token)
-        moved[at], moved[at + len(token)] = start, end
-        at += len(token) + 1
-    spans = [span._replace(start=moved[span.start], end=moved[span.end]) for span in row.y.spans]
-    rest = metadata.get("metadata")
-    more = rest if isinstance(rest, dict) else {}
-    metadata = {**without(metadata, "text", *(["metadata"] if more else [])), **more}
-    return row._replace(x=text, y=row.y._replace(spans=spans), meta=metadata)
-
-
-def _write(path: Path, rows: list[Row]) -> None:
-    blocks, lost = [], []
-    for i, row in enumerate(rows):
-        kept = longest([e for e in row.y if e.text == e.text.strip()])
-        left = Counter(row.y) - Counter(kept)
-        lost += [(i, entity) for entity in left.elements()]
-        if not row.x.strip():
-            raise ValueError(f"texts[{i}] is {row.x!r}: CoNLL holds no text without words")
-        for e in kept:
-            if not isinstance(e.label, str) or e.label != " ".join(e.label.split()):
-                problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
-                raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
-        words, tags = tags_of(row.x, kept)
-        plain = {n: v for n, v in row.meta.items() if _NAME.fullmatch(str(n))}
-        comments = {"text": row.x, **plain}
-        if rest := without(row.meta, *plain):
-            comments["metadata"] = rest
-        lines = [
-            f"# {name} = {as_json(value, ensure_ascii=True)}" for name, value in comments.items()
-        ]
-        lines += [f"{row.x[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
-        blocks.append("".join(f"{line}\n" for line in lines))
-    write_text(path, "\n".join(blocks))
-    if lost:
-        few = "; ".join(f"{shown(e.text)} {e.label} in texts[{i}]" for i, e in lost[:5])
-        warn(
-            f"{len(lost)} of {sum(len(row.y) for row in rows)} entities are not in "
-            f"{str(path)!r}, as they overlap longer ones, are there twice, or begin or end with "
-            f"white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
-            UnwrittenWarning,
-        )
+                    known[name] = json.loads(value)
+            texts.append(known.pop("text", ""))
+            rest = known.get("metadata")
+            if rest and isinstance(rest, dict):
+                known = {**without(known, "metadata"), **rest}
+            metadata.append(known)
+    return texts, metadata

@@ -15,13 +15,12 @@ from typing import Any
 from skdice.datasets.formats._base import (
     JsonFormat,
     kept_beside,
-    marks,
-    rest_of,
+    of_each,
+    row_of,
     span_of,
-    spans_of,
     without,
 )
-from skdice.datasets.row import Marks, Row
+from skdice.datasets.row import Row
 from skdice.datasets.source import Source
 
 _LISTS = ("label", "labels", "entities", "annotations")
@@ -56,27 +55,22 @@ class Doccano(JsonFormat):
         for place, record in source.records():
             text, name = source.text_key(place, record, ("text", "data")), _entities(record)
             items = source.listed(place, record, name) if name and source.labelled else []
-            metadata = rest_of(record, text, name, *marks(record))
-            if (
-                record.get("relations") and "entity_ids" not in metadata
-            ):  # which name entities by their ids
-                metadata["entity_ids"] = [
-                    item.get("id") for item in items if isinstance(item, dict)
+            row = row_of(source, place, record, text, name, items)
+            if record.get("relations") and "entity_ids" not in row.meta:  # which name these
+                row.meta["entity_ids"] = [
+                    each.get("id") for each in items if isinstance(each, dict)
                 ]
-            unit = record.get(*marks(record) or [""])
-            found = Marks(spans_of(source, place, items), unit=unit)
-            yield Row(place, record[text], found, metadata)
+            yield row
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
-        ids: Any = row.meta.get("entity_ids")
-        scores = [entity.score for entity in row.y]
-        related = bool(row.meta.get("relations")) and isinstance(ids, list)
-        related = related and len(ids) == len(row.y)
+        ids = of_each(row, "entity_ids") if row.meta.get("relations") else None
+        related = ids is not None
         metadata = without(row.meta, "entity_ids") if related else row.meta
         out = {**kept_beside(metadata, *["relations"] * related), "text": row.x}
+        scores = [entity.score for entity in row.y]
         if any(score is not None for score in scores):  # no field of Doccano's holds them
             out["entity_scores"] = scores
-        if related:
+        if ids is not None:
             out["entities"] = [
                 {"id": name, "label": e.label, "start_offset": e.start, "end_offset": e.end}
                 for name, e in zip(ids, row.y, strict=True)

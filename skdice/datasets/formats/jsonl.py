@@ -11,14 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.formats._base import (
-    JsonFormat,
-    kept_beside,
-    marks,
-    rest_of,
-    spans_of,
-)
-from skdice.datasets.row import Marks, Row
+from skdice.datasets.formats._base import JsonFormat, kept_beside, parts_of, row_of
+from skdice.datasets.row import Row
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import token_fields, token_rows
 from skdice.datasets.words import joined_rows
@@ -55,16 +49,10 @@ class JsonLines(JsonFormat):
             items = record[name] if name else []
             if isinstance(items, dict):
                 items = _in_rows(source, place, items)
-            spans = spans_of(source, place, items if source.labelled else [])
-            more = rest_of(record, text, name, *marks(record))
-            unit = record.get(*marks(record) or [""])
-            yield Row(place, record[text], Marks(spans, unit=unit), more)
+            yield row_of(source, place, record, text, name, items if source.labelled else [])
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
-        entities = []
-        for e in row.y:
-            score = {} if e.score is None else {"score": e.score}
-            entities.append({**dict(start=e.start, end=e.end, label=e.label, text=e.text), **score})
+        entities = [parts_of(entity, "start", "end", "label", "text", "score") for entity in row.y]
         return {**kept_beside(row.meta), "text": row.x, "entities": entities}
 
 

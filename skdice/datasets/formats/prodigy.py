@@ -16,12 +16,14 @@ from skdice._checks import counted, shown
 from skdice.datasets.formats._base import (
     JsonFormat,
     kept_beside,
+    parts_of,
     rest_of,
+    row_of,
     spans_of,
     without,
     without_scores,
 )
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.row import Row, raw
 from skdice.datasets.source import ANSWERS, Source
 
 
@@ -50,22 +52,23 @@ class Prodigy(JsonFormat):
             answer = record.get("answer")
             text = source.text_key(place, record, ("text",))
             items = source.listed(place, record, "spans") if source.labelled else []
-            kept = [item for item in items if not _is_refused(item)]
+            kept = [
+                each
+                for each in items
+                if not isinstance(each, dict) or each.get("answer") not in ANSWERS[1:]
+            ]
             source.skipped["spans that were rejected or ignored"] += len(items) - len(kept)
             listed = source.listed(place, record, "tokens")
             listed = listed if all(isinstance(token, dict) for token in listed) else []
             tokens = spans_of(source, place, listed)  # other lists are no tokens of Prodigy's
             checks = tuple(raw(token.start, token.end, None, token.text) for token in tokens)
-            metadata = _without_lowest(rest_of(record, text, "spans"), kept)
-            spans = spans_of(source, place, kept)
-            marks = Marks(spans if answer is None else without_scores(spans), checks)
-            yield Row(place, record[text], marks, metadata)
+            row = row_of(source, place, record, text, "spans", kept)
+            spans = row.y.spans if answer is None else without_scores(row.y.spans)
+            y = row.y._replace(spans=spans, checks=checks)
+            yield row._replace(y=y, meta=_without_lowest(row.meta, kept))
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
-        spans = []
-        for entity in row.y:
-            score = {} if entity.score is None else {"score": entity.score}
-            spans.append({"start": entity.start, "end": entity.end, "label": entity.label, **score})
+        spans = [parts_of(entity, "start", "end", "label", "score") for entity in row.y]
         tokens = row.meta.get("tokens")
         own = ["tokens"] if isinstance(tokens, list) and _fit(tokens, row.x) else []
         out = {**kept_beside(row.meta, *own), "text": row.x, "spans": spans}
@@ -118,10 +121,6 @@ def _fit(tokens: list[Any], text: str) -> bool:
         and text[token["start"] : token["end"]] == token.get("text") != ""
         for token in tokens
     ) and bool(tokens)
-
-
-def _is_refused(span: Any) -> bool:
-    return isinstance(span, dict) and span.get("answer") in ("reject", "ignore")
 
 
 def _without_lowest(metadata: dict[str, Any], spans: list[Any]) -> dict[str, Any]:

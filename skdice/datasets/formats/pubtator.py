@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._warn import warn
-from skdice.datasets.formats._base import Format
+from skdice.datasets.formats._base import Format, of_each
 from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
@@ -63,8 +63,7 @@ class PubTator(Format):
             if not re.fullmatch(r"[^|\s]+", name):
                 name = str(i)
             lines = [f"{name}|t|{_BREAK.sub(' ', title)}", f"{name}|a|{_BREAK.sub(' ', abstract)}"]
-            known = row.meta.get("identifiers")
-            ids = known if isinstance(known, list) and len(known) == len(row.y) else None
+            ids = of_each(row, "identifiers")
             for j, entity in enumerate(row.y):
                 label = str(entity.label)
                 if _BREAK.search(label):

@@ -12,21 +12,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import (
-    JsonFormat,
-    as_json,
-    spans_of,
-    without,
-)
+from skdice.datasets.formats._base import JsonFormat, as_json, spans_of, without
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
-from skdice.datasets.words import longest, words_of
+from skdice.datasets.words import longest, parts_between, places_in, words_of
 from skdice.tags.schemes import get_spans
 from skdice.whole_files import replacing
 
@@ -97,12 +91,7 @@ class Spacy(JsonFormat):
 
 
 def _is_pair(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) >= 2
-        and isinstance(value[0], str)
-        and isinstance(value[1], dict)
-    )
+    return isinstance(value, list) and [type(each) for each in value[:2]] == [str, dict]
 
 
 def _cats(source: Source, place: Any, value: Any) -> Row:
@@ -170,16 +159,14 @@ def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Row:
     spaces = [" " if token.get("space") is None else token["space"] for token in tokens]
     if not all(isinstance(each, str) for each in (*words, *tags, *spaces)):
         raise source.fault(place, "a token has no 'orth', or a 'ner' or 'space' that is no string")
-    text, end, places = paragraph.get("raw"), 0, []
+    text = paragraph.get("raw")
     if not isinstance(text, str):
         text = "".join(w + s for w, s in zip(words, spaces, strict=True))
         text = text[:-1] if text.endswith(" ") else text
-    for word in words:
-        start = text.find(word, end)
-        if start < 0 or text[end:start].strip():
-            raise source.fault(place, f"its token {word!r} is not in the text where it should be")
-        end = start + len(word)
-        places.append((start, end))
+    places = places_in(text, words)
+    if len(places) < len(words):
+        problem = f"its token {words[len(places)]!r} is not in the text where it should be"
+        raise source.fault(place, problem)
     tags = ["O" if tag == "-" else tag for tag in tags]
     found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in get_spans(tags, "bilou")]
     if paragraph.get("entities"):
@@ -235,11 +222,9 @@ def _write_binary(path: Path, rows: list[Row]) -> None:
     vocab, docs = spacy.blank("xx").vocab, spacy.tokens.DocBin(store_user_data=True)
     for row in rows:
         starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
-        cuts = {0, len(row.x), *starts, *ends}
-        cuts.update(chain.from_iterable(words_of(row.x, row.y)))
         words: list[str] = []
         spaces: list[bool] = []
-        for start, end in pairwise(sorted(cuts)):
+        for start, end in parts_between(row.x, row.y, words_of(row.x, row.y)):
             # What lies between two words is a token too, but for one blank after a word.
             if row.x[start:end] == " " and words and start not in starts and end not in ends:
                 spaces[-1] = True
