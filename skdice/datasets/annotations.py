@@ -11,7 +11,7 @@ from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.detection import find
+from skdice.datasets.detection import find, is_saved
 from skdice.datasets.formats._base import Format, JsonFormat, as_json, formats, without
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import UNITS, resolve, units_before
@@ -145,8 +145,8 @@ def entity_rows(
     if format == "auto":
         found = find(source, "entities" if source.labelled else "")
         name = found.format
-        if name is None or (source.labelled and found.holds == "labels"):
-            raise ValueError(f"{str(source.path)!r} {_unknown(source, found.holds)}")
+        if name is None or (source.labelled and found.task == "classification"):
+            raise ValueError(f"{str(source.path)!r} {_unknown(source, found.task)}")
     form = formats()[str(name)]
     rows = list(form.read(source))
     if not rows:
@@ -181,17 +181,9 @@ def _source(path: Any, encoding: str) -> Source:
     return source
 
 
-_SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
-
-
-def is_saved(path: Path) -> bool:
-    """Return True of a folder that a data set of Hugging Face was saved to."""
-    return path.is_dir() and any((path / name).is_file() for name in _SAVED)
-
-
-def _unknown(source: Source, holds: str) -> str:
+def _unknown(source: Source, task: str) -> str:
     """Return the message about a file that is in no format, or holds something else."""
-    if holds == "labels":
+    if task == "classification":
         remedy = "read them with read_dataset, by task='classification'"
         return f"holds labels of whole texts and no entities: {remedy}"
     what = f"the line {source.head[0][:60]!r}" if not source.is_json else "no value"

@@ -11,8 +11,8 @@ from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.annotations import entity_rows, is_saved, read_annotations
-from skdice.datasets.detection import find
+from skdice.datasets.annotations import entity_rows, read_annotations
+from skdice.datasets.detection import find, is_saved
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Row
 from skdice.datasets.source import OF_LABELS, Source, check_options
@@ -154,7 +154,10 @@ def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) 
 
 def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
     """Read the examples of a task."""
-    return made_of(rows_of(source, task, options), task, source)
+    rows = rows_of(source, task, options)
+    y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
+    of_file = source.path, [row.meta for row in rows], source.queries, source.columns
+    return Dataset([row.x for row in rows], y, task, *of_file)
 
 
 def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
@@ -183,13 +186,6 @@ def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
         raise
 
 
-def made_of(rows: list[Row], task: str, source: Source) -> Dataset:
-    """The data set of the rows of a file."""
-    y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
-    of_file = source.path, [row.meta for row in rows], source.queries, source.columns
-    return Dataset([row.x for row in rows], y, task, *of_file)
-
-
 # What reads the rows of a task, and the public function that has its options; a file of tagged
 # sentences tells which has.
 _READERS: dict[str, tuple[Any, Any]] = {
@@ -199,20 +195,14 @@ _READERS: dict[str, tuple[Any, Any]] = {
     "tagging": (None, tagged_rows),
     "mrc-ner": (None, partial(tagged_rows, nested=True)),
 }
-_TASKS = {
-    "entities": "entities",
-    "labels": "classification",
-    "tags": "tagging",
-    "questions": "qa",
-    "queries": "mrc-ner",
-}
 
 
 def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> str:
     """The task of a file that is read by ``task="auto"``, with some `options`."""
     if is_saved(source.path) or "format" in options:
         return "entities"
-    found = find(source, "labels" if OF_LABELS & set(options) else "")
-    if found.holds == "entities" and OF_LABELS & set(options):
+    wants_labels = bool(OF_LABELS & set(options))
+    found = find(source, "classification" if wants_labels else "")
+    if found.task == "entities" and wants_labels:
         return "classification"
-    return _TASKS.get(found.holds, "classification")
+    return found.task or "classification"

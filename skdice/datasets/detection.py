@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice.datasets.formats._base import formats
@@ -10,7 +11,6 @@ from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import LABEL_NAMES, Source
 from skdice.datasets.tagged import is_tagged, token_fields
 
-TASKS = {"entities": "entities", "labels": "classification"}
 _TEXT = '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}'
 # Tools whose files are known by a field, and not read.
 _FOREIGN = {
@@ -25,29 +25,36 @@ _FOREIGN = {
 
 
 class Found(NamedTuple):
-    """What a file holds, and the format of the tool that wrote it, if one did."""
+    """The task of a file's rows, and the format of the tool that wrote it, if one did."""
 
     format: str | None
-    holds: str  # "entities", "labels", "tags", "questions", "queries", or "" for nothing known
+    task: str  # empty where nothing shows it
+
+
+_SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
+
+
+def is_saved(path: Path) -> bool:
+    """Return True of a folder that a data set of Hugging Face was saved to."""
+    return path.is_dir() and any((path / name).is_file() for name in _SAVED)
 
 
 def find(source: Source, wanted: str = "") -> Found:
-    """The format of a file, and what it holds, of which some may be `wanted`.
+    """The format of a file, and the task of its rows, of which one may be `wanted`.
 
     The name of a file or its first line decides, or of JSON the first record that holds
-    something. A record that fits two formats is refused, unless one alone holds what is wanted.
+    something. A record that fits two formats is refused, unless one alone is of the wanted task.
     """
     is_named_json = suffix_of(source.path) in (".json", ".jsonl") and not source.path.is_dir()
     if suffix_of(source.path) == ".csv" and not source.is_json:  # the JSON of tools may be in cells
         if is_tagged(source):
-            return Found("conll", "tags")
+            return Found("conll", "tagging")
         if not source.holds_structures:
             return Found(None, "")
     if not is_named_json and "values" not in vars(source) and source.frame is None:
         claiming = next((name for name, form in formats().items() if form.claims(source)), None)
         if claiming is not None:
-            form = formats()[claiming]
-            return Found(claiming, "tags" if form.is_tagged else form.holds_in(source))
+            return Found(claiming, formats()[claiming].task_of(source))
         if source.path.is_dir() or not (source.is_json or source.holds_structures):
             return Found(None, "")
     empty: str | None = None
@@ -56,7 +63,7 @@ def find(source: Source, wanted: str = "") -> Found:
         if not any(what for name, what in held.items() if name != "jsonl"):
             _refuse_foreign(source, place, value)
         fitting = _fitting(value, held)
-        if kinds := [found for found in fitting if found.holds == wanted]:
+        if kinds := [found for found in fitting if found.task == wanted]:
             fitting = kinds
         elif not fitting and empty is None:
             empty = next((name for name, what in held.items() if "empty" in what), None)
@@ -68,17 +75,17 @@ def find(source: Source, wanted: str = "") -> Found:
 
 
 def _fitting(value: Any, held: dict[str, tuple[str, ...]]) -> list[Found]:
-    """The formats of a record, and what it holds in each; `held` are those of tools."""
+    """The formats of a record, and its task in each; `held` are those of tools."""
     if isinstance(value, dict):
         if {"query", "entity_label"} <= set(value):
-            return [Found(None, "queries")]
+            return [Found(None, "mrc-ner")]
         if _has_questions(value):
-            return [Found(None, "questions")]
+            return [Found(None, "qa")]
         if (fields := token_fields(value)) and fields[1] is not None:
-            return [Found("jsonl", "tags")]
+            return [Found("jsonl", "tagging")]
     found = [Found(name, what) for name in held for what in held[name] if what != "empty"]
-    of_tool = any(each.holds == "labels" for each in found)
-    return found + [Found(None, "labels")] * (not of_tool and _has_label(value))
+    of_tool = any(each.task == "classification" for each in found)
+    return found + [Found(None, "classification")] * (not of_tool and _has_label(value))
 
 
 def _has_questions(value: dict[str, Any]) -> bool:
@@ -109,9 +116,12 @@ def _is_label(cell: Any) -> bool:
 def _of_two(fitting: list[Found]) -> str:
     """Name the two formats that a record fits, and the option that says which."""
     names = sorted({found.format for found in fitting if found.format})
-    tasks = sorted({TASKS[found.holds] for found in fitting})
+    tasks = sorted({found.task for found in fitting})
     if len(tasks) > 1:
-        what = " and ".join(f"{found.holds} ({found.format or 'a table'})" for found in fitting)
+        held = {"classification": "labels"}
+        what = " and ".join(
+            f"{held.get(found.task, found.task)} ({found.format or 'a table'})" for found in fitting
+        )
         return f"the record holds {what}: give task={tasks[0]!r} or task={tasks[1]!r}"
     return f"the record fits {' and '.join(map(repr, names))}: give format={names[0]!r} or another"
 

@@ -199,8 +199,13 @@ def write_squad_predictions(path: str | Path, ids: Rows, predictions: Rows) -> P
     table = dict(zip(map(str, ids), map(str, predictions), strict=True))
     if len(table) != len(ids):
         raise ValueError("ids holds an id twice")
-    write_text(path, json.dumps(table, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, answers_json(table))
     return path
+
+
+def answers_json(answers: dict[str, str]) -> str:
+    """The text of a file of predictions, from ids to answers."""
+    return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
 
 
 @checked

@@ -343,10 +343,10 @@ def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) ->
         for _, value in source.values
     ):  # fmt: skip
         return None  # plain records, to be given back as they are
-    found = find(source, "labels")
-    if found.format is None or (source.labelled and found.holds != "labels"):
+    found = find(source, "classification")
+    if found.format is None or (source.labelled and found.task != "classification"):
         return None
-    source.of_labels = found.holds == "labels"
+    source.of_labels = found.task == "classification"
     source.text_column = texts[0] if texts else None
     skipped = source.skipped.copy()
     rows = list(formats()[found.format].read(source))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets.annotations import entity_rows
-from skdice.datasets.dataset import OF_CELLS, Dataset, made_of, rows_of, task_of
+from skdice.datasets.dataset import OF_CELLS, rows_of, task_of
 from skdice.datasets.detection import find
 from skdice.datasets.formats._base import without
 from skdice.datasets.reading import is_record, suffix_of
@@ -23,8 +23,8 @@ def read_inputs(
     options: Mapping[str, Any],
     n_texts: int | None = None,
     tags: Collection[str] = (),
-) -> Dataset:
-    """The inputs of a file, and what else it holds of each; y is None.
+) -> list[Row]:
+    """The rows of a file to predict, without y.
 
     `n_texts` are those of a row to classify, where that is known, and `tags` those of a tagger.
     """
@@ -39,7 +39,7 @@ def read_inputs(
         wanted = options.get("text_columns")
         width = n_texts or (len(wanted) if isinstance(wanted, list) else 1)
         rows = text_rows(source, width, **_of_columns(options))
-    return made_of([row._replace(y=None) for row in rows], task, source)
+    return [row._replace(y=None) for row in rows]
 
 
 def _sentences(

@@ -29,8 +29,6 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
     knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
 
-    is_tagged: ClassVar[bool] = False  # whether its files are tagged sentences as well
-
     def keeps(self, path: Path) -> frozenset[str] | None:
         """The names of metadata that a file has a place for; None if it is all."""
         return None
@@ -39,12 +37,12 @@ class Format(ABC):
         """Return True if a folder, or a file that is not JSON, is in this format."""
         return False
 
-    def holds_in(self, source: Source) -> str:
-        """Return what a claimed file holds: entities, or labels of whole texts."""
+    def task_of(self, source: Source) -> str:
+        """Return the task of the rows of a file that is claimed."""
         return "entities"
 
     def holds(self, value: Any) -> tuple[str, ...]:
-        """Return what a value of a JSON file holds in this format: "entities", "labels", or both.
+        """Return the tasks of a value of a JSON file: "entities", "classification", or both.
 
         It is "empty" for a text of this format in which nothing is marked.
         """

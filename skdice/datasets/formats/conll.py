@@ -36,7 +36,6 @@ class Conll(Format):
     """Columns of words and tags, ours with the texts as comments."""
 
     rank = -10
-    is_tagged = True
     suffixes = (".conll",)
 
     def claims(self, source: Source) -> bool:
@@ -44,6 +43,9 @@ class Conll(Format):
             return False
         begins = first_line(source.head).startswith(MARK)
         return begins or suffix_of(source.path) == ".conll" or is_tagged(source)
+
+    def task_of(self, source: Source) -> str:
+        return "tagging"
 
     def read(self, source: Source) -> Iterator[Row]:
         return _read(source)

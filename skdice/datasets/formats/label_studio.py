@@ -39,14 +39,14 @@ class LabelStudio(JsonFormat):
             return ()
         if _is_min(value):
             regions = any(map(_regions, value.values()))
-            return ("entities",) if regions else ("labels",)
+            return ("entities",) if regions else ("classification",)
         if isinstance(value.get("data"), dict) and not isinstance(value.get("text"), str):
             items = [item for each in submitted(value) for item in _results(each)]
             if not items and not answered(value.get("annotations")):
                 last = value.get("predictions") or []
                 items = [item for each in last for item in _results(each)]
             held = ["entities"] if any(map(_is_region, items)) else []
-            held += ["labels"] if any(map(_choices, items)) else []
+            held += ["classification"] if any(map(_choices, items)) else []
             return tuple(held) or ("empty",)
         return ("entities",) if _regions(value.get("label")) else ()  # of CSV and TSV
 

@@ -38,7 +38,7 @@ class Prodigy(JsonFormat):
         if value.get("answer") in ANSWERS and (
             isinstance(value.get("label"), str) or isinstance(value.get("accept"), list)
         ):
-            held.append("labels")
+            held.append("classification")
         empty = not held and ("spans" in value or "_task_hash" in value)
         return ("empty",) if empty and not spans and not value.get("label") else tuple(held)
 

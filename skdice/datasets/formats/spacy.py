@@ -43,9 +43,8 @@ class Spacy(JsonFormat):
 
     def holds(self, value: Any) -> tuple[str, ...]:
         if _is_pair(value):
-            held = [
-                n for n, key in (("entities", "entities"), ("labels", "cats")) if value[1].get(key)
-            ]
+            fields = {"entities": "entities", "classification": "cats"}
+            held = [task for task, name in fields.items() if value[1].get(name)]
             return tuple(held) or ("empty",)
         if not isinstance(value, dict):
             return ()
@@ -60,13 +59,13 @@ class Spacy(JsonFormat):
             return ()
         groups = value.get("spans")
         held = ["entities"] if ents or (isinstance(groups, dict) and any(groups.values())) else []
-        held += ["labels"] if has_cats and value["cats"] else []
+        held += ["classification"] if has_cats and value["cats"] else []
         return tuple(held) or ("empty",)
 
-    def holds_in(self, source: Source) -> str:
+    def task_of(self, source: Source) -> str:
         docs = _docs(source)
         of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
-        return "labels" if of_labels else "entities"
+        return "classification" if of_labels else "entities"
 
     def read(self, source: Source) -> Iterator[Row]:
         if suffix_of(source.path) == ".spacy":
