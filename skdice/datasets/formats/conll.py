@@ -56,6 +56,7 @@ class Conll(Format):
 
 def _read(source: Source) -> Iterator[Row]:
     blocks: list[dict[str, Any]] = []
+    labelled, source.labelled = source.labelled, True  # columns without tags may be anything
     if first_line(source.head).startswith(MARK):
         how: dict[str, Any] = {"separator": "\t", "comment": "# "}
         rows = column_rows(source, token_column=0, tag_column=1, **how)
@@ -65,8 +66,9 @@ def _read(source: Source) -> Iterator[Row]:
     if blocks and len(blocks) != len(rows):
         problem = f"{len(blocks)} blocks of lines, but {len(rows)} of them hold words"
         raise source.fault("its comments", f"{problem}: mend the file")
+    source.labelled = labelled
     for i, row in enumerate(rows):
-        y = row.y if source.labelled else []
+        y = row.y if labelled else []
         rows[i] = row._replace(place=f"sentence {i + 1}", y=y)
     if not blocks:
         yield from joined_rows(source, rows)
