@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 from typer import Option
 
 from skdice._checks import counted
-from skdice._tables import text_table
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
@@ -222,14 +223,14 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
-    OUT.print(f"\n{comparison!r}\n", soft_wrap=True)
+    OUT.print(_table(f"in % ({comparison.measure})", *comparison.table()))
     lines = [
         [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
         for name in comparison.measures[len(comparison.averages) :]
     ]
     if lines:
         names = ["label", *(model.label for model in models)]
-        OUT.print(f"{text_table(names, lines, 'F1 of each label, in %')}\n", soft_wrap=True)
+        OUT.print(_table("F1 of each label, in %", names, lines))
     meanings = dict(_verdict.meanings(models))
     for part, meaning in meanings.items():
         OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
@@ -251,3 +252,13 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     with replacing(output / "comparison.png", "wb") as file:
         figure.savefig(file, dpi=150, format="png")
     OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)
+
+
+def _table(title: str, names: list[str], lines: list[list[str]]) -> Table:
+    """A table that is folded to fit the terminal, with numbers on the right."""
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for at, name in enumerate(names):
+        table.add_column(name, justify="right" if at else "left")
+    for line in lines:
+        table.add_row(*line, style="bold" if line[-1] == "best" else None)
+    return table

@@ -165,18 +165,12 @@ def report(search: Any, n_trials: int, output: Path) -> None:
     results = search.cv_results_
     OUT.print(trials_table(results, n_trials))
     columns = {"f1": "mean_test_score", "shared_f1": "mean_shared_score"}
-    scores = {name: results[key].tolist() for name, key in columns.items() if key in results}
-    trials = [
-        {
-            "trial": int(number),
-            "state": state,
-            "params": params,
-            **{name: _common.finite(values[i]) for name, values in scores.items()},
-        }
-        for i, (number, state, params) in enumerate(
-            zip(results["trial"], results["state"], results["params"], strict=True)
-        )
-    ]
+    rows = {"trial": results["trial"].tolist(), "state": results["state"]}
+    rows["params"] = results["params"]
+    for name, key in columns.items():
+        if key in results:
+            rows[name] = map(_common.finite, results[key].tolist())
+    trials = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
         shared = results["state"][search.best_index_] == "SHARED"

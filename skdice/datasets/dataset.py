@@ -40,7 +40,7 @@ class Dataset:
     path : Path or None
     meta : list of dict or None
         What else the file holds of each row: the ids of questions, all that a tool wrote beside a
-        text.
+        text or tokens; nothing of tables.
     queries : dict or None
         Maps each entity type to its question in a BERT-MRC file.
     columns : dict or None

@@ -95,7 +95,7 @@ _BY_PANDAS = {  # the function of pandas by a file's first bytes, and the suffix
 def _refuse_utf16(path: Path, data: bytes) -> None:
     """Refuse bytes of which every second one is 0, as in UTF-16 of most languages."""
     zeros = [data[first:400:2].count(0) for first in (0, 1)]
-    if len(data) < 8 or min(zeros) > 0:
+    if len(data) < 8 or 4 * min(zeros) > max(zeros):
         return  # too short to tell, or a text that holds the character 0
     for form, first in (("utf-16-le", 1), ("utf-16-be", 0)):
         if zeros[first] > len(data[:400]) // 4:

@@ -231,18 +231,26 @@ def read_texts(
     """
     source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
     how = {"text_columns": text_columns, "label_column": label_column}
-    return [row.x for row in text_rows(source, n_texts, label_columns=label_columns, **how)]
+    table, at = _to_predict(source, n_texts, label_columns=label_columns, **how)
+    return table.texts(at)
 
 
-def text_rows(
+def text_rows(source: Source, n_texts: int = 1, **columns: Any) -> list[Row]:
+    """The texts that `read_texts` reads; the metadata of each is its row as it came."""
+    table, at = _to_predict(source, n_texts, **columns)
+    source.columns = {"text": [table.named(i) for i in at]}
+    found = zip(table.rows, table.texts(at), table.records(), strict=True)
+    return [Row(place, x, None, record) for (place, _), x, record in found]
+
+
+def _to_predict(
     source: Source,
-    n_texts: int = 1,
-    *,
+    n_texts: int,
     text_columns: Any = None,
     label_column: Any = None,
     label_columns: Any = None,
-) -> list[Row]:
-    """The texts that `read_texts` reads; the metadata of each is its row as it came."""
+) -> tuple[Table, list[int]]:
+    """The table of texts to predict, and the columns of the texts."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
     labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
@@ -254,9 +262,7 @@ def text_rows(
     table, texts, labels = _columns(source, texts_in, labels_in)
     if not texts:
         texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
-    source.columns = {"text": [table.named(i) for i in texts]}
-    found = zip(table.rows, table.texts(texts), table.records(), strict=True)
-    return [Row(place, x, None, record) for (place, _), x, record in found]
+    return table, texts
 
 
 def _columns(

@@ -97,5 +97,6 @@ def _right_and_others(
     return [(span, span) for span in right.elements()], left, extra
 
 
-def _by_length(span: Span) -> tuple[int, int]:
-    return span[2] - span[1], span[1]
+def _by_length(span: Span) -> tuple[int, int, str]:
+    # With the type, so that spans with the same borders have an order of their own.
+    return span[2] - span[1], span[1], str(span[0])

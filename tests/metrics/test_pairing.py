@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -79,3 +82,23 @@ def test_each_span_is_in_one_pair_and_the_nearest_come_first(true, pred):
 def test_a_span_that_is_there_twice_is_counted_twice():
     assert pairs_by_span([A, A], [A]) == [(A, A), (A, None)]
     assert pairs_by_span([A], [A, A]) == [(A, A), (None, A)]
+
+
+def test_pairs_of_equal_borders_do_not_follow_the_order_of_a_set():
+    code = (
+        "from skdice.tags.pairing import pairs_by_token\n"
+        "true = [(kind, 0, 2) for kind in 'ABCDEF']\n"
+        "print(pairs_by_token(true, [('X', 0, 3), ('Y', 1, 2), ('Z', 0, 1)]))"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "013"
+    ]
+    assert told[0].startswith("[(('A', 0, 2), ('X', 0, 3))")
+    assert len(set(told)) == 1

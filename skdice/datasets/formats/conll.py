@@ -49,6 +49,7 @@ class Conll(Format):
 
     def read(self, source: Source) -> Iterator[Row]:
         texts: list[Any] | None = None
+        labelled, source.labelled = source.labelled, True  # columns without tags may be anything
         if first_line(source.head).startswith(MARK):
             how: dict[str, Any] = {"separator": "\t", "comment": "# "}
             rows = column_rows(source, token_column=0, tag_column=1, **how)
@@ -59,8 +60,9 @@ class Conll(Format):
             rows = [row._replace(meta=meta) for row, meta in zip(rows, known, strict=True)]
         else:
             rows = tagged_rows(source)
+        source.labelled = labelled
         for i, row in enumerate(rows):
-            y = row.y if source.labelled else []
+            y = row.y if labelled else []
             rows[i] = row._replace(place=f"sentence {i + 1}", y=y)
         yield from joined_rows(source, rows, texts)
 
