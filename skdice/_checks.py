@@ -203,6 +203,14 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise ValueError(f"{name}={shown(value)} must be one of {tuple(choices)}")
 
 
+def check_range(low: int, high: int | None = None, /, **values: Any) -> None:
+    """Refuse a number outside a range, whose ends belong to it."""
+    for name, value in values.items():
+        if not (low <= value and (high is None or value <= high)):
+            wanted = f"at least {low}" if high is None else f"from {low} to {high:,}"
+            raise ValueError(f"{name}={shown(value)} must be {wanted}")
+
+
 def position(name: str, value: Any, options: list[Any], what: str) -> int:
     """The index of a value among `options`, whatever it is."""
     try:

@@ -51,15 +51,18 @@ class TextTable(str):
         return self._html
 
 
-def frame_of(records: Sequence[Any], columns: Sequence[str]) -> Any:
+def frame_of(records: Sequence[Any], columns: Sequence[str] | None = None) -> Any:
     """Records as a frame where pandas is installed, and as they are otherwise.
 
-    Places are whole numbers or missing, scores are floats, and all else stays what it is.
+    Of given columns places are whole numbers or missing, scores are floats, and all else stays what
+    it is.
     """
     try:
         import pandas as pd
     except ImportError:
         return records
+    if columns is None:
+        return pd.DataFrame(records)
     places = {name: "Int64" for name in columns if name.endswith(("start", "end"))}
     scores = dict.fromkeys(("probability", "gain", "score", "confidence"), "float64")
     kinds = {"row": "int64"} | scores | places

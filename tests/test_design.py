@@ -94,3 +94,16 @@ def test_a_fit_runs_through_the_files_of_the_page(sentences, tiny_backbone, tmp_
         sys.setprofile(None)
     assert len(FILES) > 15
     assert not [path for path in FILES if str(ROOT.parent / path) not in entered]
+
+
+def test_no_function_stands_twice():
+    """What two modules need is imported from one; a body of a short call may be another's."""
+    places = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                start = 1 if ast.get_docstring(node) is not None else 0
+                body = "\n".join(map(ast.unparse, node.body[start:]))
+                if len(body) > 60:
+                    places.setdefault(body, []).append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert not [found for found in places.values() if len(found) > 1]

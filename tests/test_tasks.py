@@ -43,3 +43,11 @@ def test_the_example_is_input_of_the_task(name):
     X = ast.literal_eval(TASKS[name].example)
     read = {"blocks": as_sentences, "json": as_questions}.get(TASKS[name].rows_are, as_texts)
     assert len(read(X)) == 1
+
+
+def test_a_report_of_entities_leaves_regions_out_as_scores_do():
+    true, found = [[(0, 3, "PER"), (5, 9, "O")]], [[(0, 3, "PER")]]
+    how = {"mode": "strict", "as_json": True}
+    report = TASKS["entities"].report(None, None, true, found, **how)
+    assert "O" not in report
+    assert report["micro avg"]["f1"] == 1

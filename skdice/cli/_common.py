@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def readable_errors() -> Iterator[None]:
 # ---- outputs, checked before the work and not after
 
 
-def new_folder(out: Path, option: str, *, holds_model: bool = False, whole: bool = False) -> None:
+def new_folder(out: Path, *, holds_model: bool = False, whole: bool = False) -> None:
     """Refuse what cannot be written, and a folder with a model that is not to be written over.
 
     A folder that is replaced as a `whole` is written beside the old one.
@@ -71,7 +72,7 @@ def new_folder(out: Path, option: str, *, holds_model: bool = False, whole: bool
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{str(out)!r} is a file: give a folder to write to")
     if holds_model:
-        raise typer.BadParameter(f"{str(out)!r} holds a model: give another {option}, or --force")
+        raise typer.BadParameter(f"{str(out)!r} holds a model: give another --out, or --force")
     folder = replaceable(out).parent if whole else out
     while not folder.exists():  # it is made, with those above it
         folder = folder.parent
@@ -111,7 +112,20 @@ def split_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def finite(number: float) -> float | None:
+    """A number for JSON, which has no infinity and no NaN."""
+    return number if isfinite(number) else None
+
+
 # ---- estimators
+
+
+def class_for(task: str) -> Any:
+    """The class of the estimators of a task."""
+    from skdice import estimators
+    from skdice.tasks import TASKS
+
+    return getattr(estimators, TASKS[task].estimator)
 
 
 def load(source: Path, device: str = "auto") -> Any:
@@ -131,30 +145,55 @@ def load(source: Path, device: str = "auto") -> Any:
 
     for task in TASKS.values():
         if task.is_default and task.head and f"For{task.head}" in architecture:
-            return getattr(estimators, task.estimator).from_transformers(folder, device=device)
+            return class_for(task.name).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "
         "classification or question answering, or one that skdice train wrote"
     )
 
 
-def estimator_for(data: Any, **params: Any) -> Any:
-    """An unfitted estimator for a data set; parameters that are None keep their defaults."""
-    from skdice import estimators
+def estimator_of(parts: dict[str, Any], features: bool = False, **params: Any) -> Any:
+    """An unfitted estimator for the data sets in `parts`; a parameter of None keeps its default.
+
+    With `features` it is a head, and vectors of the frozen backbone replace the texts in `parts`.
+    """
     from skdice.tasks import TASKS
 
-    cls = getattr(estimators, TASKS[data.task].estimator)
+    data = parts["train"]
     given = {name: value for name, value in params.items() if value is not None}
+    if features:
+        return _head(parts, given)
+    cls = class_for(data.task)
     if data.queries is not None:
         given["queries"] = data.queries
     for name in given.keys() - signature(cls).parameters:
         owners = [
             task.rows
             for task in TASKS.values()
-            if name in signature(getattr(estimators, task.estimator)).parameters
+            if name in signature(class_for(task.name)).parameters
         ]
         raise typer.BadParameter(f"--{name.replace('_', '-')} is for {' and '.join(owners)}")
     return cls(**given)
+
+
+def _head(parts: dict[str, Any], params: dict[str, Any]) -> Any:
+    """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
+    from skdice import DiceClassifier, TransformerFeatures
+    from skdice.tasks import TASKS
+
+    if TASKS[parts["train"].task].per_position:
+        raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
+    for name in ("frozen", "precision", "max_question_length", "glued"):
+        if name in params:
+            raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
+    names = ("backbone", "device", "max_length", "long_texts", "pooling")
+    of_encoder = {name: params[name] for name in names if name in params}
+    of_head = {name: value for name, value in params.items() if name not in of_encoder}
+    encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)
+    with ERR.status("encoding the texts, once"):
+        for name, part in parts.items():
+            parts[name] = replace(part, X=encoder.transform(part.X))
+    return DiceClassifier(**of_head)
 
 
 def described(data: Any) -> str:
@@ -173,23 +212,3 @@ def described(data: Any) -> str:
             f"{counted(len(counts), 'class')}: {', '.join(f'{c} {n}' for c, n in counts[:10])}"
         )
     return f"{data.path.name}: {', '.join(parts)}"
-
-
-def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
-    """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
-    from skdice import DiceClassifier, TransformerFeatures
-    from skdice.tasks import TASKS
-
-    if TASKS[parts["train"].task].per_position:
-        raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
-    for name in ("frozen", "precision", "max_question_length", "glued"):
-        if name in params:
-            raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
-    names = ("backbone", "device", "max_length", "long_texts", "pooling")
-    of_encoder = {name: params[name] for name in names if name in params}
-    of_head = {name: value for name, value in params.items() if name not in of_encoder}
-    encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)
-    with ERR.status("encoding the texts, once"):
-        for name, part in parts.items():
-            parts[name] = replace(part, X=encoder.transform(part.X))
-    return DiceClassifier(**of_head)

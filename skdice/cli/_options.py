@@ -87,6 +87,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 Misaligned = Literal["raise", "drop", "fix"]
 Offsets = Literal["auto", "codepoints", "utf16", "bytes"]
 if TYPE_CHECKING:
+    from skdice.datasets.row import Row
+    from skdice.datasets.source import Source
+
     Tool: TypeAlias = str
     SourceTool: TypeAlias = str
     Format: TypeAlias = str
@@ -166,8 +169,8 @@ class Columns:
 
     def inputs(
         self, path: Path, estimator: Any, lines: Iterable[str] | None = None, size: int = 0
-    ) -> Iterator[tuple[Any, Any]]:
-        """The `Source` and `Dataset` of a file to predict, or of each `size` rows of `lines`."""
+    ) -> Iterator[tuple[Source, list[Row]]]:
+        """The `Source` and the rows of a file to predict, or of each `size` rows of `lines`."""
         from skdice.datasets.dataset import options_of, source_of
         from skdice.datasets.unlabelled import cut, read_inputs
 

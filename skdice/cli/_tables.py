@@ -6,9 +6,9 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -52,12 +52,12 @@ def table_pieces(
     if suffix in (".jsonl", ".json"):
         yield from json_pieces(map(as_json, records), out)
         return
+    # `writerow` returns what `write` of its file does.
+    writer = csv.writer(SimpleNamespace(write=str), delimiter=separator, lineterminator="\n")
     for row in chain([columns], ([record.get(name) for name in columns] for record in records)):
         cells = [_cell(value) for value in row]
         if suffix == ".csv":
-            line = StringIO()
-            csv.writer(line, delimiter=separator, lineterminator="\n").writerow(cells)
-            yield line.getvalue()
+            yield writer.writerow(cells)
         else:  # without quotes, as tables with tabs are read
             yield "\t".join(re.sub(r"[\t\r\n]", " ", str(cell)) for cell in cells) + "\n"
 

@@ -80,31 +80,23 @@ def compare(
 
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
+    from skdice.datasets import Dataset, load_town_notes
     from skdice.losses import COMPARED
 
-    _common.new_folder(out, "--out")
-    params = fit.params()
+    _common.new_folder(out)
     if train is not None:
         title, parts = train.name, _read_parts(train, dev, test, source.read, task)
     elif test is None and dev is None:
-        title, parts = "town notes", _demo_parts()
-        seeds = seeds or DEMO_SEEDS
+        sets = {name: load_town_notes(subset=name) for name in ("train", "test")}
+        title, parts = "town notes", {name: Dataset(*xy, "tagging") for name, xy in sets.items()}
+        seeds, limit = seeds or DEMO_SEEDS, min(limit or DEMO_ROWS, DEMO_ROWS)
     else:
         raise typer.BadParameter("--test and --dev need --train")
     if limit is not None:
         part = parts["train"]
         parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
     rows = COMPARED if losses is None else _common.split_commas(losses)
-    _run(title, parts, rows, seeds, params, features, out)
-
-
-def _demo_parts() -> dict[str, Any]:
-    """The bundled corpus, whose first training sentences save time."""
-    from skdice.datasets import Dataset, load_town_notes
-
-    parts = {name: Dataset(*load_town_notes(subset=name), "tagging") for name in ("train", "test")}
-    X, y = (rows[:DEMO_ROWS] for rows in (parts["train"].X, parts["train"].y))
-    return {**parts, "train": replace(parts["train"], X=X, y=y)}
+    _run(title, parts, rows, seeds, fit.params(), features, out)
 
 
 def _read_parts(
@@ -158,12 +150,11 @@ def _run(
     output.mkdir(parents=True, exist_ok=True)
     figures = output / "comparison.json"
     models = [parse_model(loss) for loss in losses]
-    if features:
-        estimator = _common.on_features(parts, params)
-    else:
+    if not features:
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
         params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
-        estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
+        params["early_stopping"] = "dev" in parts
+    estimator = _common.estimator_of(parts, features, **params)
     train, test, held = parts["train"], parts["test"], parts.get("dev")
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')}")
@@ -227,35 +218,24 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
-    from skdice.cli import _story
+    from skdice.cli import _verdict
     from skdice.metrics.classification import OF_LABEL
     from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
-    names, lines = comparison.table()
-    table = Table(title=f"in % ({comparison.measure})", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for at, name in enumerate(names):
-        table.add_column(name, justify="right" if at else "left")
-    for model, line in zip(models, lines, strict=True):
-        table.add_row(*line, style="bold" if model is comparison.best else None)
-    OUT.print(table)
-    of_labels = comparison.measures[len(comparison.averages) :]
-    if of_labels:
-        table = Table(
-            "label", title="F1 of each label, in %", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
-        for model in models:
-            table.add_column(model.label, justify="right")
-        for name in of_labels:
-            cells = [f"{100 * model.mean(name):.1f}" for model in models]
-            table.add_row(name.removeprefix(OF_LABEL), *cells)
-        OUT.print(table)
-    grid = Table.grid(padding=(0, 2))
-    for part, meaning in _story.meanings(models):
-        grid.add_row(part, meaning)
-    OUT.print(grid)
+    OUT.print(_table(f"in % ({comparison.measure})", *comparison.table()))
+    lines = [
+        [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
+        for name in comparison.measures[len(comparison.averages) :]
+    ]
+    if lines:
+        names = ["label", *(model.label for model in models)]
+        OUT.print(_table("F1 of each label, in %", names, lines))
+    meanings = dict(_verdict.meanings(models))
+    for part, meaning in meanings.items():
+        OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
     OUT.print()
-    for sentence in _story.verdict(comparison, task):
+    for sentence in _verdict.verdict(comparison, task):
         OUT.print(sentence)
     OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)
     try:
@@ -272,3 +252,13 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     with replacing(output / "comparison.png", "wb") as file:
         figure.savefig(file, dpi=150, format="png")
     OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)
+
+
+def _table(title: str, names: list[str], lines: list[list[str]]) -> Table:
+    """A table that is folded to fit the terminal, with numbers on the right."""
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for at, name in enumerate(names):
+        table.add_column(name, justify="right" if at else "left")
+    for line in lines:
+        table.add_row(*line, style="bold" if line[-1] == "best" else None)
+    return table

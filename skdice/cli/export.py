@@ -31,7 +31,7 @@ def export(
 
     skdice export classifier --out classifier-onnx --int8 --file test.tsv
     """
-    _common.new_folder(out, "--out", whole=True)
+    _common.new_folder(out, whole=True)
     estimator = _common.load(model, "cpu")
     data = None if file is None else source.read(file, estimator.task.name)
     for line in _lines(estimator, out, int8, data):

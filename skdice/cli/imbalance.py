@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from typer import Argument
 
+from skdice._tables import text_table
 from skdice.cli import _options as options
-from skdice.cli._common import OUT
+from skdice.cli._common import OUT, finite
 
 
 def imbalance(
@@ -53,25 +53,22 @@ def _counts_of(data: Any) -> Any:
 def _report(counts: dict[str, Any], *, as_json: bool) -> None:
     """Print the counts of each file, as a table or as JSON."""
     if as_json:
-        rows = {name: _finite(value.to_dict()) for name, value in counts.items()}
+        rows = {
+            name: {**value.to_dict(), "ratio": finite(value.ratio)}
+            for name, value in counts.items()
+        }
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table("file", "unit", box=None, header_style="bold")
-    for name in ("negatives", "positives", "ratio", "classes"):
-        table.add_column(name, justify="right")
+    lines = []
     for name, value in counts.items():
         negatives = f"{value.n_negative:,}" if value.background is not None else "-"
         ratio = f"{value.ratio:.2f}" if value.background is not None else "-"
         cells = negatives, f"{value.n_positive:,}", ratio, str(len(value.counts))
-        table.add_row(Path(name).name, value.unit, *cells)
-    OUT.print(table)
+        lines.append([Path(name).name, value.unit, *cells])
+    names = ("file", "unit", "negatives", "positives", "ratio", "classes")
+    OUT.print(text_table(names, lines), soft_wrap=True)
     for name, value in counts.items():
         OUT.print(f"\n{Path(name).name}, {value.unit} of each class", style="bold")
         for label, n in value.counts.items():
             mark = "  (negative)" if label == value.background else ""
             OUT.print(f"  {n:>9,}  {label}{mark}")
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Without infinity, which JSON lacks: the ratio where there are no positives."""
-    return {name: None if value == float("inf") else value for name, value in values.items()}

@@ -42,8 +42,8 @@ def next(
     estimator = _common.load(model, device)
     if not estimator.task.has_classes:
         raise typer.BadParameter(f"a model for {estimator.task} gives no probabilities of labels")
-    ((_, data),) = columns.inputs(pool, estimator)
-    rows = data.X
+    ((_, found_rows),) = columns.inputs(pool, estimator)
+    rows = [row.x for row in found_rows]
     found, names = find_next(estimator, rows, n, strategy)
     write_table(out, found, names)
     OUT.print(f"wrote {len(found)} of {len(rows)} rows to {out}", soft_wrap=True)

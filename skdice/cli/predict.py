@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
 from itertools import chain, tee
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -23,8 +22,9 @@ from skdice.cli._tables import table_pieces
 BLOCK, STREAMED = 4096, 64  # rows of a file, and of standard input, that are predicted at a time
 ADDED = ("predicted", "probability")  # columns of predictions
 
-# An input, what else is known of it, and what was predicted.
-Predicted = tuple[Any, dict[str, Any], Any]
+if TYPE_CHECKING:
+    from skdice.datasets.row import Row
+    from skdice.datasets.source import Source
 
 
 def predict(
@@ -92,32 +92,30 @@ def predict(
     lines, size = _lines(file, estimator, columns)
     name = Path("standard input") if str(file) == "-" else file
     parts = columns.inputs(name, estimator, lines, size)
-    source, first = next(parts, (None, None))
-    if first is None:
+    begin = next(parts, None)
+    if begin is None:
         raise ValueError("the input is empty: give at least one example")
+    source, first = begin
     suffix, done = "" if out is None else suffix_of(out), 0
     is_table = form == "auto" and task.name == "classification" and (
-        suffix == ".csv" or (lines is None and any(first.meta))
+        suffix == ".csv" or (lines is None and any(row.meta for row in first))
     )  # fmt: skip
     how = "jsonl" if is_table else _format_of(estimator, form, suffix, file)
-    rows = (
-        row for _, d in chain([(source, first)], parts) for row in zip(d.X, d.meta, strict=True)
-    )
+    rows = chain(first, chain.from_iterable(part for _, part in parts))
 
-    def predicted() -> Iterator[Predicted]:
+    def predicted() -> Iterator[Row]:
         nonlocal done
         ours, ahead = tee(rows)
         method, block = task.formats_of(estimator)[how], size or BLOCK
-        for row, y in zip(
-            ours, estimator.iter_predict((x for x, _ in ahead), method, block), strict=True
-        ):
-            yield *row, y
+        found = estimator.iter_predict((row.x for row in ahead), method, block)
+        for row, y in zip(ours, found, strict=True):
+            yield row._replace(y=y)
             done += 1
 
     if task.has_words or is_text(out, how):
         pieces = _pieces(estimator, how, predicted(), out)
         if is_table:
-            pieces = _table(estimator, source, first.meta, predicted(), out)
+            pieces = _table(estimator, source, first, predicted(), out)
         with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as target:
             for piece in pieces:
                 target.write(piece)
@@ -125,7 +123,7 @@ def predict(
     elif out is None:
         raise typer.BadParameter(f"--format {how} needs --out")
     else:
-        texts, metadata, entities = map(list, zip(*predicted(), strict=True))
+        _, texts, entities, metadata = map(list, zip(*predicted(), strict=True))
         write_annotations(out, texts, entities, how, metadata, predicted=True)
     if out is not None:
         OUT.print(f"wrote {counted(done, 'prediction')} to {out}", soft_wrap=True)
@@ -191,21 +189,21 @@ def _standard_input(columns: options.Columns) -> Iterable[str]:
 # ---- writing
 
 
-def _pieces(estimator: Any, how: str, rows: Iterator[Predicted], out: Path | None) -> Iterator[str]:
+def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> Iterator[str]:
     """The text of predicted rows in a format, in pieces that each end with a row."""
     from skdice.datasets.annotations import as_json, as_row, pieces_of
     from skdice.datasets.reading import json_pieces
+    from skdice.datasets.squad import answers_json
 
     task = estimator.task
     if not task.has_words:
-        found = (as_row(i, x, y, meta, how) for i, (x, meta, y) in enumerate(rows))
-        yield from pieces_of((row._replace(predicted=True) for row in found), how, out)
+        found = (as_row(i, row.x, row.y, row.meta, how) for i, row in enumerate(rows))
+        yield from pieces_of(found, how, out, predicted=True)
         return
     if how == "squad":  # one object, from id to answer
-        answers = {meta["id"]: answer for _, meta, answer in rows}
-        yield json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
+        yield answers_json({row.meta["id"]: row.y for row in rows})
         return
-    written = (task.written(estimator, how, *row) for row in rows)
+    written = (task.written(estimator, how, row) for row in rows)
     if how in ("conll", "tsv"):
         yield from (
             "\n" * (i > 0 and how == "conll") + text + "\n" for i, text in enumerate(written)
@@ -215,12 +213,12 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Predicted], out: Path | Non
 
 
 def _table(
-    estimator: Any, source: Any, meta: list[Any], rows: Iterator[Predicted], out: Path | None
+    estimator: Any, source: Source, first: list[Row], rows: Iterator[Row], out: Path | None
 ) -> Iterator[str]:
     """The text of a table as it came with two columns more, or of texts with these."""
     from skdice.datasets.reading import suffix_of
 
-    names = dict.fromkeys(name for record in meta for name in record) or {"text": None}
+    names = dict.fromkeys(name for row in first for name in row.meta) or {"text": None}
     for name in ADDED:
         if name in names:
             raise ValueError(
@@ -233,13 +231,13 @@ def _table(
         suffix = ".jsonl" if source.is_json else ".tsv" if separator == "\t" else ".csv"
 
     def records() -> Iterator[dict[str, Any]]:
-        for x, given, found in rows:
-            record = estimator.task.written(estimator, "jsonl", x, given, found)
+        for row in rows:
+            record = estimator.task.written(estimator, "jsonl", row)
             label, each = record["label"], record["probabilities"]
             several = isinstance(label, list)
             probability = [each[str(n)] for n in label] if several else each[str(label)]
             added = dict(zip(ADDED, (label, probability), strict=True))
-            yield {**(given or {"text": x}), **added}
+            yield {**(row.meta or {"text": row.x}), **added}
 
     separator = "," if separator in (None, "\t") else separator
     yield from table_pieces(records(), [*names, *ADDED], suffix, out, separator)

@@ -59,14 +59,8 @@ def suspects(
         raise typer.BadParameter(
             f"{file.name} holds {data.task}: suspects are labels of texts, tags or entities"
         )
-    params = {**fit.params(), "random_state": random_state}
-    if loss is not None:
-        params["loss"] = loss
-    parts = {"train": data}
-    if features:
-        estimator = _common.on_features(parts, params)
-    else:
-        estimator = _common.estimator_for(data, **params)
+    parts, params = {"train": data}, {**fit.params(), "loss": loss, "random_state": random_state}
+    estimator = _common.estimator_of(parts, features, **params)
     found, columns = find_suspects(
         estimator, parts["train"].X, data.y, cv, checkpoint_dir=checkpoint_dir
     )

@@ -50,12 +50,12 @@ def train(
     skdice train notes.jsonl --out recognizer
     """
     taken = (out / "skdice.json").exists() and not force
-    _common.new_folder(out, "--out", holds_model=taken, whole=True)
+    _common.new_folder(out, holds_model=taken, whole=True)
     data = source.read(file, task)
     OUT.print(_common.described(data), soft_wrap=True)
     held = source.read(dev, data.task) if dev is not None else None
-    model = _common.estimator_for(
-        data,
+    model = _common.estimator_of(
+        {"train": data},
         **fit.params(),
         loss=loss,
         early_stopping=held is not None,

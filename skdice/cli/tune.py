@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,87 +68,67 @@ def tune(
 
     skdice tune train.conll --losses tversky,weighted_ce --n-trials 50 --storage study.db
     """
+    from skdice.model_selection import LossSearchCV, loss_space
+    from skdice.tasks import TASKS
+
     # With a storage the same search is continued.
     writes_over = storage is None and not features and not force
-    _common.new_folder(out, "--out", holds_model=(out / "model").exists() and writes_over)
-    _run(
-        source.read(train, task),
-        _common.split_commas(losses),
-        out,
-        fit.params(),
-        features,
+    _common.new_folder(out, holds_model=(out / "model").exists() and writes_over)
+    data, names = source.read(train, task), _common.split_commas(losses)
+    spaces, parts = [loss_space(name) for name in names], {"train": data}
+    params = {**fit.params(), "random_state": random_state}
+    estimator = _common.estimator_of(parts, features, **params)
+    OUT.print(
+        f"{data.path.name}: {counted(len(data), 'example')}, {counted(n_trials, 'trial')}, "
+        f"{cv} folds, losses {', '.join(names)}"
+    )
+    search = LossSearchCV(
+        estimator,
+        spaces,
         n_trials=n_trials,
         cv=cv,
+        scoring=TASKS[data.task].scorer(data.y),
+        refit=not features,
         timeout=timeout,
         storage=storage,
         study_name=study_name or ("skdice" if storage else None),
         n_jobs=n_jobs,
         strategy=strategy,
         random_state=random_state,
+        verbose=0 if ERR.is_terminal else 1,
     )
-
-
-def _run(
-    data: Any,
-    losses: list[str],
-    output: Path,
-    params: dict[str, Any],
-    features: bool,
-    **options: Any,
-) -> None:
-    """Search, show the best trials as they come, and write all of them.
-
-    `params` are the estimator's, and `options` those of `LossSearchCV`.
-    """
-    from skdice._progress import Progress
-    from skdice.model_selection import LossSearchCV, loss_space
-    from skdice.model_selection.records import cv_results
-    from skdice.tasks import TASKS
-
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with Live(console=ERR, refresh_per_second=4, transient=True) as live:
+            if ERR.is_terminal:
+                search.set_params(callbacks=[_showing(live, n_trials, cv)])
+            search.fit(parts["train"].X, data.y)
+    finally:
+        if hasattr(search, "cv_results_"):
+            report(search, n_trials, out)
     if features:
-        parts = {"train": data}
-        estimator = _common.on_features(parts, params)
-        data = parts["train"]
-    else:
-        estimator = _common.estimator_for(data, **params)
-    estimator.set_params(random_state=options["random_state"])
-    spaces = [loss_space(loss) for loss in losses]
-    n_trials, folds = options["n_trials"], options["cv"]
-    output.mkdir(parents=True, exist_ok=True)
-    OUT.print(
-        f"{data.path.name if data.path else 'data'}: {counted(len(data), 'example')}, "
-        f"{counted(n_trials, 'trial')}, {folds} folds, losses {', '.join(losses)}"
-    )
-    progress = Progress(0, "trial")
-    with Live(console=ERR, refresh_per_second=4, transient=True) as live:
-
-        def show(study: Any, trial: Any) -> None:
-            results = cv_results(study, ["score"], folds)
-            done = len(results["trial"])
-            if progress.total is None:
-                progress.begin(done, n_trials)
-            progress.advance(done)
-            live.update(trials_table(results, n_trials, progress.left()))
-
-        search = LossSearchCV(
-            estimator,
-            spaces,
-            scoring=TASKS[data.task].scorer(data.y),
-            refit=not features,
-            callbacks=[show] if ERR.is_terminal else None,
-            verbose=0 if ERR.is_terminal else 1,
-            **options,
-        )
-        try:
-            search.fit(data.X, data.y)
-        finally:
-            if hasattr(search, "cv_results_"):
-                report(search, n_trials, output)
-    if hasattr(search, "best_estimator_"):
-        search.best_estimator_.save_pretrained(output / "model")
-        OUT.print(f"model:   {output / 'model'}")
-    elif features:
         OUT.print("model:   none with --features: fit an estimator with these parameters")
+    else:
+        search.best_estimator_.save_pretrained(out / "model")
+        OUT.print(f"model:   {out / 'model'}")
+
+
+def _showing(live: Live, n_trials: int, folds: int) -> Callable[[Any, Any], None]:
+    """A callback of a search that shows the best trials as they come."""
+    from skdice._progress import Progress
+    from skdice.model_selection.records import cv_results
+
+    progress = Progress(0, "trial")
+
+    def show(study: Any, trial: Any) -> None:
+        results = cv_results(study, ["score"], folds)
+        done = len(results["trial"])
+        if progress.total is None:
+            progress.begin(done, n_trials)
+        progress.advance(done)
+        live.update(trials_table(results, n_trials, progress.left()))
+
+    return show
 
 
 def trials_table(results: dict[str, Any], total: int, left: str = "", n: int = 8) -> Table:
@@ -184,13 +165,12 @@ def report(search: Any, n_trials: int, output: Path) -> None:
     results = search.cv_results_
     OUT.print(trials_table(results, n_trials))
     columns = {"f1": "mean_test_score", "shared_f1": "mean_shared_score"}
-    trials = []
-    for i, params in enumerate(results["params"]):
-        trial = {"trial": int(results["trial"][i]), "state": results["state"][i], "params": params}
-        for name, key in columns.items():
-            if key in results:
-                trial[name] = float(results[key][i]) if np.isfinite(results[key][i]) else None
-        trials.append(trial)
+    rows = {"trial": results["trial"].tolist(), "state": results["state"]}
+    rows["params"] = results["params"]
+    for name, key in columns.items():
+        if key in results:
+            rows[name] = map(_common.finite, results[key].tolist())
+    trials = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
         shared = results["state"][search.best_index_] == "SHARED"

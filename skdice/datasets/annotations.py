@@ -11,12 +11,13 @@ from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.detection import find
-from skdice.datasets.formats._base import Format, JsonFormat, Row, as_json, formats, without
+from skdice.datasets.detection import find, is_saved
+from skdice.datasets.formats._base import JsonFormat, as_json, formats, without
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import UNITS, resolve, units_before
 from skdice.datasets.reading import json_pieces
-from skdice.datasets.source import Source, as_source, warn_of_skipped
+from skdice.datasets.row import Row
+from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
 from skdice.inputs.rows import as_row_list
@@ -119,37 +120,45 @@ def read_annotations(
     ...     read_annotations(path)
     Annotations(texts=['Ann sings.'], entities=[[(0, 3, 'PER')]], metadata=[{'id': 7}])
     """
+    source = _source(path, encoding)
+    source.labelled, source.text_column = with_entities, text_column
+    source.layer, source.feature = layer, feature
+    how = {"format": format, "offsets": offsets, "on_misaligned": on_misaligned}
+    rows = entity_rows(source, **how)
+    return Annotations([r.x for r in rows], [r.y for r in rows], [r.meta for r in rows])
+
+
+def entity_rows(
+    source: Source,
+    *,
+    format: str = "auto",
+    offsets: str = "auto",
+    on_misaligned: str = "raise",
+) -> list[Row]:
+    """The texts that `read_annotations` reads, with their entities and metadata."""
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
     check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
-    found_in = path if isinstance(path, Source) else _source(path, encoding)
-    source = as_source(found_in, encoding, text_column=text_column, layer=layer, feature=feature)
-    source.with_entities = with_entities
     name: str | None = format
     if format in formats() and isinstance(formats()[format], JsonFormat):
         source.takes_json()
     if format == "auto":
-        found = find(source, "entities" if source.with_entities else "")
+        found = find(source, "entities" if source.labelled else "")
         name = found.format
-        if name is None or (source.with_entities and found.holds == "labels"):
-            raise ValueError(f"{str(source.path)!r} {_unknown(source, found.holds)}")
+        if name is None or (source.labelled and found.task == "classification"):
+            raise ValueError(f"{str(source.path)!r} {_unknown(source, found.task)}")
     form = formats()[str(name)]
-    records = list(form.read(source))
-    if not records:
+    rows = list(form.read(source))
+    if not rows:
         problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    if format != "auto" and source.with_entities and not any(r.spans for r in records):
+    if format != "auto" and source.labelled and not any(row.y.spans for row in rows):
         found = find(source, "entities")
         if found.format not in (None, name):
-            problem = f"format={name!r} finds no entity"
-            raise ValueError(
-                f"{str(source.path)!r}: {problem}; the file looks like {found.format!r}"
-            )
-    warn_of_skipped(source, len(records))
-    how = offsets, on_misaligned, form.unit, form.knows_unlabelled
-    rows = resolve(source.path, records, *how)
-    source.meta = [record.metadata for record in records]
-    return Annotations(*rows, source.meta)
+            problem = f"format={name!r} finds no entity; the file looks like {found.format!r}"
+            raise ValueError(f"{str(source.path)!r}: {problem}")
+    warn_of_skipped(source, len(rows))
+    return resolve(source.path, rows, form, offsets, on_misaligned)
 
 
 def _source(path: Any, encoding: str) -> Source:
@@ -170,17 +179,9 @@ def _source(path: Any, encoding: str) -> Source:
     return source
 
 
-_SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
-
-
-def is_saved(path: Path) -> bool:
-    """Return True of a folder that a data set of Hugging Face was saved to."""
-    return path.is_dir() and any((path / name).is_file() for name in _SAVED)
-
-
-def _unknown(source: Source, holds: str) -> str:
+def _unknown(source: Source, task: str) -> str:
     """Return the message about a file that is in no format, or holds something else."""
-    if holds == "labels":
+    if task == "classification":
         remedy = "read them with read_dataset, by task='classification'"
         return f"holds labels of whole texts and no entities: {remedy}"
     what = f"the line {source.head[0][:60]!r}" if not source.is_json else "no value"
@@ -265,15 +266,14 @@ def write_annotations(
         as_row(i, *row, format) for i, row in enumerate(zip(texts, entities, metadata, strict=True))
     ]
     if predicted is None:
-        predicted = any(entity.score is not None for row in rows for entity in row.entities)
-    rows = [row._replace(predicted=bool(predicted)) for row in rows]
+        predicted = any(entity.score is not None for row in rows for entity in row.y)
     form = formats()[format]
-    if offsets not in ("auto", "codepoints") and not _in_lines(form):
-        known = tuple(name for name, each in formats().items() if _in_lines(each))
+    if offsets not in ("auto", "codepoints") and not form.lines:
+        known = tuple(name for name, each in formats().items() if each.lines)
         raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, path, offsets)))
+        write_text(path, "".join(pieces_of(rows, format, path, bool(predicted), offsets)))
     else:
         form.write(path, rows)
     return path
@@ -283,14 +283,10 @@ def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> N
     """Name the metadata that a format has no place for."""
     if kept is None:
         return
-    lost = Counter(name for row in rows for name in row.metadata if name not in kept)
+    lost = Counter(name for row in rows for name in row.meta if name not in kept)
     if lost:
         told = ", ".join(f"{shown(name)} of {n}" for name, n in lost.most_common())
         warn(f"{str(path)!r} has no place for these metadata of texts: {told}", UnwrittenWarning)
-
-
-def _in_lines(form: Format) -> bool:
-    return isinstance(form, JsonFormat) and form.lines
 
 
 def format_of_name(path: Path) -> str | None:
@@ -301,28 +297,27 @@ def format_of_name(path: Path) -> str | None:
 
 def is_text(path: Path | None, format: str) -> bool:
     """Return True if a format is text that can be written row by row, as `pieces_of` gives it."""
-    form = formats()[format]
-    return isinstance(form, JsonFormat) and form.is_text(path)
+    return formats()[format].is_text(path)
 
 
 def pieces_of(
-    rows: Iterable[Row], format: str, path: Path | None, offsets: str = "auto"
+    rows: Iterable[Row], format: str, path: Path | None, predicted: bool, offsets: str = "auto"
 ) -> Iterator[str]:
     """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    values = (as_json(_dumped(row, form, offsets)) for row in rows)
+    values = (as_json(_dumped(row, form, predicted, offsets)) for row in rows)
     return json_pieces(values, path, lines=form.lines)
 
 
-def _dumped(row: Row, form: JsonFormat, offsets: str) -> Any:
+def _dumped(row: Row, form: JsonFormat, predicted: bool, offsets: str) -> Any:
     """The JSON value of a text, whose offsets count the units of its tool or others."""
     unit = form.unit if offsets == "auto" else offsets
-    before = units_before(row.text, unit)
-    if not form.lines or before[-1] == len(row.text):
-        return form.dump(row)
-    moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.entities]
-    return {**form.dump(row._replace(entities=moved)), "offsets": unit}
+    before = units_before(row.x, unit)
+    if not form.lines or before[-1] == len(row.x):
+        return form.dump(row, predicted)
+    moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.y]
+    return {**form.dump(row._replace(y=moved), predicted), "offsets": unit}
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
@@ -346,9 +341,7 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
         if label is None and not formats()[format].knows_unlabelled:
             raise ValueError(f"{where} has the label None: it must be a name in {format}")
         if entity.score is None and score is not None:
-            entity = read_entity(
-                {"start": start, "end": end, "label": label, "score": score}, where
-            )
+            entity = read_entity(entity._replace(score=score), where)
         score = None if entity.score is None else round(entity.score, 6)
         row.append(entity._replace(score=score, text=text[start:end]))
-    return Row(text, row, without(metadata, "entity_scores"))
+    return Row(f"texts[{i}]", text, row, without(metadata, "entity_scores"))

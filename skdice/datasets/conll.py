@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.reading import fault
-from skdice.datasets.source import Source, as_source
+from skdice.datasets.row import Row
+from skdice.datasets.source import Source
 from skdice.datasets.token_columns import (
     BRACKETS,
     DOCUMENT,
@@ -93,7 +95,26 @@ def read_conll(
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
-    source = as_source(path, encoding)
+    how: dict[str, Any] = {"token_column": token_column, "tag_column": tag_column}
+    how |= {"separator": separator, "comment": comment, "scheme": scheme}
+    return sentences(column_rows(Source(Path(path), encoding, labelled=with_tags), **how))
+
+
+def sentences(rows: list[Row]) -> tuple[list[list[str]], list[list[str]]]:
+    """The tokens and the tags of rows."""
+    return [row.x for row in rows], [row.y for row in rows]
+
+
+def column_rows(
+    source: Source,
+    *,
+    token_column: int | str | None = None,
+    tag_column: int | str | None = None,
+    separator: str | None = None,
+    comment: str | None = "auto",
+    scheme: str | None = None,
+) -> list[Row]:
+    """The sentences that `read_conll` reads."""
     path = source.path
     if comment == "":
         raise ValueError("comment='' would make every line a comment: give None for none")
@@ -123,12 +144,13 @@ def read_conll(
         names = begins.partition("global.columns =")[2].split()  # CoNLL-U Plus
         if "FORM" in names and token_column is None:
             token_column = names.index("FORM")
-        found = columns_of(path, plain_rows, token_column, tag_column, with_tags, names)
-    X, y = _sentences(source, found, separator, comment, with_tags, scheme)
-    if not X:
+        found = columns_of(source, plain_rows, token_column, tag_column, names)
+    layout = found._replace(separator=separator, comment=comment)
+    sentences = _sentences(source, layout, scheme)
+    if not sentences:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
     source.columns = {"token": found.token, "tag": found.tag}
-    return X, y
+    return sentences
 
 
 def _split(line: str, separator: str | None) -> list[str]:
@@ -146,19 +168,12 @@ def _rows(lines: Iterable[str], separator: str | None) -> Iterator[Line]:
             yield Line(number, line, _split(line, separator), sentence)
 
 
-def _sentences(
-    source: Source,
-    layout: Layout,
-    separator: str | None,
-    comment: str | None,
-    with_tags: bool,
-    scheme: str | None,
-) -> tuple[list[list[str]], list[list[str]]]:
-    """The tokens and tags of all sentences, in one pass."""
-    X: list[list[str]] = []
-    y: list[list[str]] = []
-    path = source.path
+def _sentences(source: Source, layout: Layout, scheme: str | None = None) -> list[Row]:
+    """All sentences, in one pass."""
+    rows: list[Row] = []
+    path, with_tags = source.path, source.labelled
     width, token_at, tag_at = layout.width, layout.token, layout.tag
+    separator, comment = layout.separator, layout.comment
     known: dict[str, str] = {}  # equal words are one string
     tokens: list[str] = []
     tags: list[str] = []
@@ -166,9 +181,9 @@ def _sentences(
 
     def end() -> None:
         if tokens:
-            X.append(tokens)
-            y.append(_from_brackets(tags) if layout.in_brackets else tags)
-            for at, problem in [] if scheme is None else faults(y[-1], scheme):
+            y = _from_brackets(tags) if layout.in_brackets else tags
+            rows.append(Row(first, tokens, y, {}))
+            for at, problem in [] if scheme is None else faults(y, scheme):
                 remedy = "mend the file, or read it with scheme=None"
                 problem = f"{problem} in scheme {scheme!r}: {remedy}"
                 raise fault(path, first + at, problem)
@@ -182,8 +197,12 @@ def _sentences(
         if comment is not None and comment != "auto" and line.startswith(comment):
             continue
         cells = line.split(separator) if separator else _split(line, None)
-        if line[0] == "#" and comment == "auto" and _is_comment(path, number, line, cells, layout,
-                                                               not tokens, separator):  # fmt: skip
+        at_start = not tokens
+        if (
+            line[0] == "#"
+            and comment == "auto"
+            and _is_comment(path, number, line, cells, layout, at_start)
+        ):
             continue
         if len(cells) != width and not (layout.is_wider and len(cells) > width):
             problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
@@ -203,17 +222,11 @@ def _sentences(
         tokens.append(known.setdefault(token, token))
         tags.append(known.setdefault(tag, tag))
     end()
-    return X, y
+    return rows
 
 
 def _is_comment(
-    path: str | Path,
-    number: int,
-    line: str,
-    cells: list[str],
-    layout: Layout,
-    at_start: bool,
-    separator: str | None,
+    path: Path, number: int, line: str, cells: list[str], layout: Layout, at_start: bool
 ) -> bool:
     """Return True if a line that begins with # is no token's; refuse what may be either."""
     if line.startswith(("#begin document", "#end document")):
@@ -223,7 +236,7 @@ def _is_comment(
     tag = cells[layout.tag].strip()
     if layout.has_tags:
         return not TAG.fullmatch(tag)
-    if cells[0] == "#" and at_start and (separator is None or may_be_source(tag)):
+    if cells[0] == "#" and at_start and (layout.separator is None or may_be_source(tag)):
         remedy = "say which by comment='#', or by comment=None"
         raise fault(path, number, f"{line[:60]!r} may be a comment, or the token '#': {remedy}")
     return False
@@ -293,6 +306,7 @@ def read_conllu(
     Examples
     --------
     >>> from pathlib import Path
+    from typing import Any
     >>> from tempfile import TemporaryDirectory
     >>> from skdice.datasets import read_conllu
     >>> cells = ["1", "Ann", "Ann", "PROPN", "_", "_", "0", "root", "_", "_"]
@@ -302,25 +316,33 @@ def read_conllu(
     ...     read_conllu(path)
     ([['Ann']], [['PROPN']])
     """
-    source = as_source(path, encoding)
+    source = Source(Path(path), encoding, labelled=with_tags)
+    return sentences(conllu_rows(source, tag_column=tag_column))
+
+
+def conllu_rows(source: Source, *, tag_column: str | int = "upos") -> list[Row]:
+    """The sentences that `read_conllu` reads."""
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS)
-    layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), ids=0)
+    how: dict[str, Any] = {"ids": 0, "separator": "\t", "comment": "#"}
+    layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), **how)
     path = source.path
-    X, y = _sentences(source, layout, "\t", "#", with_tags, None)
-    if not X:
+    rows = _sentences(source, layout)
+    if not rows:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
+    X, y = sentences(rows)
     for what, values, remedy in (
         ("form", X, "the treebank comes without its words: merge them into it"),
         (tag_column, y, "give another tag_column"),
     ):
-        if (with_tags or values is X) and all(cell == "_" for row in values for cell in row):
+        if (source.labelled or values is X) and all(cell == "_" for row in values for cell in row):
             raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
-    if tag_column == "misc" and with_tags:
-        y = _tags_of_misc(path, y)
+    if tag_column == "misc" and source.labelled:
+        found = zip(rows, _tags_of_misc(path, y), strict=True)
+        rows = [row._replace(y=tags) for row, tags in found]
     source.columns = {"token": "form", "tag": tag_column}
-    return X, y
+    return rows
 
 
 def _tags_of_misc(path: str | Path, cells: list[list[str]]) -> list[list[str]]:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import unwrap
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.annotations import is_saved, read_annotations
-from skdice.datasets.detection import find
+from skdice.datasets.annotations import entity_rows, read_annotations
+from skdice.datasets.detection import find, is_saved
 from skdice.datasets.reading import suffix_of
-from skdice.datasets.source import OF_LABELS, Source, check_options, warn_of_skipped
-from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.datasets.tagged import has_even_lines, is_tagged, read_tagged
-from skdice.datasets.texts import read_table
+from skdice.datasets.row import Row
+from skdice.datasets.source import OF_LABELS, Source, check_options
+from skdice.datasets.squad import query_rows, question_rows, read_mrc_ner, read_squad
+from skdice.datasets.tagged import has_even_lines, tagged_rows
+from skdice.datasets.texts import labelled_rows, labels_of, read_table
 
-OF_CELLS = ("separator", "quoting", "header")  # options of how a table is written
+# Options of all readers that a `Source` has.
+OF_CELLS = ("separator", "quoting", "header")
+_OF_SOURCE = (*OF_CELLS, "text_column", "layer", "feature")
+_LABELLED = ("with_tags", "with_answers", "with_entities")
 # The kinds of data sets; each is the name of a task of `skdice.tasks`.
 KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
 
@@ -36,7 +40,7 @@ class Dataset:
     path : Path or None
     meta : list of dict or None
         What else the file holds of each row: the ids of questions, all that a tool wrote beside a
-        text.
+        text or tokens; nothing of tables.
     queries : dict or None
         Maps each entity type to its question in a BERT-MRC file.
     columns : dict or None
@@ -120,7 +124,8 @@ def read_dataset(
 def source_of(path: str | Path, encoding: str, options: Mapping[str, Any]) -> Source:
     """A file that is opened once, to be looked at by `task_of` and read by `read_source`."""
     of_cells = {name: options[name] for name in OF_CELLS if name in options}
-    source = Source(Path(path), encoding, **of_cells)
+    labelled = all(options.get(name, True) for name in _LABELLED)
+    source = Source(Path(path), encoding, labelled=labelled, **of_cells)
     for name in ("text_columns", "label_column", "label_columns"):
         wanted = options.get(name)
         source.name_columns([wanted] if isinstance(wanted, (str, int)) else wanted or ())
@@ -149,6 +154,14 @@ def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) 
 
 def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
     """Read the examples of a task."""
+    rows = rows_of(source, task, options)
+    y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
+    of_file = source.path, [row.meta for row in rows], source.queries, source.columns
+    return Dataset([row.x for row in rows], y, task, *of_file)
+
+
+def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
+    """The rows of a file, each an example of a task."""
     if is_saved(source.path):
         remedy = "load it by datasets.load_from_disk, and give one split to from_hf"
         raise ValueError(f"{str(source.path)!r} is a data set of Hugging Face: {remedy}")
@@ -156,32 +169,31 @@ def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Datase
         what = "is not a SQuAD file: questions are read from JSON"
         raise ValueError(f"{str(source.path)!r} {what}")
     by_query = task == "mrc-ner" and suffix_of(source.path) == ".json"
-    reader: Any = read_mrc_ner if by_query else _READERS.get(task)
-    if reader is None:
-        X, y = read_tagged(source, nested=task == "mrc-ner", **options)
-        warn_of_skipped(source, len(X))
-        return Dataset(X, y, task, source.path, columns=source.columns)
-    options = {name: value for name, value in options.items() if name != "with_tags"}
-    check_options(reader, options)
+    public, read = (read_mrc_ner, query_rows) if by_query else _READERS[task]
+    options = {name: value for name, value in options.items() if name not in _LABELLED}
+    if public is not None:
+        check_options(public, options)
+        for name in options.keys() & {*_OF_SOURCE}:
+            setattr(source, name, options[name])
+        options = {name: value for name, value in options.items() if name not in _OF_SOURCE}
     try:
-        X, y, *more = unwrap(reader)(source, **options)
+        return list(read(source, **options))
     except ValueError as error:
         lines = task == "classification" and not source.is_json
         if lines and (suffix_of(source.path) == ".conll" or has_even_lines(source.head)):
             remedy = "for tagged sentences, give task='tagging'"
             raise ValueError(f"{error}; or, {remedy}") from error
         raise
-    queries = more[0] if by_query else None
-    return Dataset(X, y, task, source.path, source.meta, queries, source.columns)
 
 
-_READERS = {"classification": read_table, "qa": read_squad, "entities": read_annotations}
-_TASKS = {
-    "entities": "entities",
-    "labels": "classification",
-    "tags": "tagging",
-    "questions": "qa",
-    "queries": "mrc-ner",
+# What reads the rows of a task, and the public function that has its options; a file of tagged
+# sentences tells which has.
+_READERS: dict[str, tuple[Any, Any]] = {
+    "classification": (read_table, labelled_rows),
+    "qa": (read_squad, question_rows),
+    "entities": (read_annotations, entity_rows),
+    "tagging": (None, tagged_rows),
+    "mrc-ner": (None, partial(tagged_rows, nested=True)),
 }
 
 
@@ -189,9 +201,8 @@ def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -
     """The task of a file that is read by ``task="auto"``, with some `options`."""
     if is_saved(source.path) or "format" in options:
         return "entities"
-    found = find(source, "labels" if OF_LABELS & set(options) else "")
-    if found.holds == "entities" and OF_LABELS & set(options):
+    wants_labels = bool(OF_LABELS & set(options))
+    found = find(source, "classification" if wants_labels else "")
+    if found.task == "entities" and wants_labels:
         return "classification"
-    if found.holds or source.is_json:
-        return _TASKS.get(found.holds, "classification")
-    return "tagging" if is_tagged(source) else "classification"
+    return found.task or "classification"

@@ -3,52 +3,59 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice.datasets.formats._base import formats
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import LABEL_NAMES, Source
-from skdice.datasets.tagged import is_tagged
-from skdice.datasets.token_lists import token_fields
+from skdice.datasets.tagged import is_tagged, token_fields
 
-TASKS = {"entities": "entities", "labels": "classification"}
 _TEXT = '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}'
-# Tools whose files are known by a field, and not read.
+_TAGS = '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'
+# Tools whose files are known by a field of a type, and not read.
 _FOREIGN = {
-    "rasa_nlu_data": ("Rasa", _TEXT),
-    "tokenized_text": ("GLiNER", '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'),
-    "denotations": ("PubAnnotation", _TEXT),
-    "detected_answers": ("MRQA", "the JSON of SQuAD"),
-    "header": ("MRQA", "the JSON of SQuAD"),
-    "ner": ("Stanza", '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'),
-    "start_pos": ("Flair", _TEXT),
+    "rasa_nlu_data": (object, "Rasa", _TEXT),
+    "tokenized_text": (object, "GLiNER", _TAGS),
+    "denotations": (object, "PubAnnotation", _TEXT),
+    "detected_answers": (object, "MRQA", "the JSON of SQuAD"),
+    "header": (dict, "MRQA", "the JSON of SQuAD"),
+    "ner": (str, "Stanza", _TAGS),
+    "start_pos": (object, "Flair", _TEXT),
 }
 
 
 class Found(NamedTuple):
-    """What a file holds, and the format of the tool that wrote it, if one did."""
+    """The task of a file's rows, and the format of the tool that wrote it, if one did."""
 
     format: str | None
-    holds: str  # "entities", "labels", "tags", "questions", "queries", or "" for nothing known
+    task: str  # empty where nothing shows it
+
+
+_SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
+
+
+def is_saved(path: Path) -> bool:
+    """Return True of a folder that a data set of Hugging Face was saved to."""
+    return path.is_dir() and any((path / name).is_file() for name in _SAVED)
 
 
 def find(source: Source, wanted: str = "") -> Found:
-    """The format of a file, and what it holds, of which some may be `wanted`.
+    """The format of a file, and the task of its rows, of which one may be `wanted`.
 
     The name of a file or its first line decides, or of JSON the first record that holds
-    something. A record that fits two formats is refused, unless one alone holds what is wanted.
+    something. A record that fits two formats is refused, unless one alone is of the wanted task.
     """
     is_named_json = suffix_of(source.path) in (".json", ".jsonl") and not source.path.is_dir()
     if suffix_of(source.path) == ".csv" and not source.is_json:  # the JSON of tools may be in cells
         if is_tagged(source):
-            return Found("conll", "tags")
+            return Found("conll", "tagging")
         if not source.holds_structures:
             return Found(None, "")
     if not is_named_json and "values" not in vars(source) and source.frame is None:
         claiming = next((name for name, form in formats().items() if form.claims(source)), None)
         if claiming is not None:
-            form = formats()[claiming]
-            return Found(claiming, "tags" if form.is_tagged else form.holds_in(source))
+            return Found(claiming, formats()[claiming].task_of(source))
         if source.path.is_dir() or not (source.is_json or source.holds_structures):
             return Found(None, "")
     empty: str | None = None
@@ -57,7 +64,7 @@ def find(source: Source, wanted: str = "") -> Found:
         if not any(what for name, what in held.items() if name != "jsonl"):
             _refuse_foreign(source, place, value)
         fitting = _fitting(value, held)
-        if kinds := [found for found in fitting if found.holds == wanted]:
+        if kinds := [found for found in fitting if found.task == wanted]:
             fitting = kinds
         elif not fitting and empty is None:
             empty = next((name for name, what in held.items() if "empty" in what), None)
@@ -69,17 +76,17 @@ def find(source: Source, wanted: str = "") -> Found:
 
 
 def _fitting(value: Any, held: dict[str, tuple[str, ...]]) -> list[Found]:
-    """The formats of a record, and what it holds in each; `held` are those of tools."""
+    """The formats of a record, and its task in each; `held` are those of tools."""
     if isinstance(value, dict):
         if {"query", "entity_label"} <= set(value):
-            return [Found(None, "queries")]
+            return [Found(None, "mrc-ner")]
         if _has_questions(value):
-            return [Found(None, "questions")]
+            return [Found(None, "qa")]
         if (fields := token_fields(value)) and fields[1] is not None:
-            return [Found("jsonl", "tags")]
+            return [Found("jsonl", "tagging")]
     found = [Found(name, what) for name in held for what in held[name] if what != "empty"]
-    of_tool = any(each.holds == "labels" for each in found)
-    return found + [Found(None, "labels")] * (not of_tool and _has_label(value))
+    of_tool = any(each.task == "classification" for each in found)
+    return found + [Found(None, "classification")] * (not of_tool and _has_label(value))
 
 
 def _has_questions(value: dict[str, Any]) -> bool:
@@ -110,9 +117,12 @@ def _is_label(cell: Any) -> bool:
 def _of_two(fitting: list[Found]) -> str:
     """Name the two formats that a record fits, and the option that says which."""
     names = sorted({found.format for found in fitting if found.format})
-    tasks = sorted({TASKS[found.holds] for found in fitting})
+    tasks = sorted({found.task for found in fitting})
     if len(tasks) > 1:
-        what = " and ".join(f"{found.holds} ({found.format or 'a table'})" for found in fitting)
+        held = {"classification": "labels"}
+        what = " and ".join(
+            f"{held.get(found.task, found.task)} ({found.format or 'a table'})" for found in fitting
+        )
         return f"the record holds {what}: give task={tasks[0]!r} or task={tasks[1]!r}"
     return f"the record fits {' and '.join(map(repr, names))}: give format={names[0]!r} or another"
 
@@ -122,17 +132,13 @@ def _refuse_foreign(source: Source, place: str, value: Any) -> None:
     value = value[0] if isinstance(value, list) and value else value
     if not isinstance(value, dict):
         return
-    inner = [value]
-    for name in ("qas", "entities"):
-        some = value.get(name)
-        inner += some[:1] if isinstance(some, list) else []
-    known = [n for n in _FOREIGN if any(isinstance(each, dict) and n in each for each in inner)]
-    for name in known:
-        if name == "header" and not isinstance(value.get("header"), dict):
+    lists = (value.get(name) for name in ("qas", "entities"))
+    inner = [value, *(some[0] for some in lists if isinstance(some, list) and some)]
+    for name, (kind, tool, other) in _FOREIGN.items():
+        held = [each[name] for each in inner if isinstance(each, dict) and name in each]
+        if not any(isinstance(each, kind) for each in held) or (
+            name == "ner" and "text" not in value
+        ):
             continue
-        if name == "ner" and not ("text" in value and isinstance(value["ner"], str)):
-            continue
-        tool, other = _FOREIGN[name]
-        raise source.fault(
-            place, f"{name!r} shows a file of {tool}, which is not read: write {other}"
-        )
+        problem = f"{name!r} shows a file of {tool}, which is not read: write {other}"
+        raise source.fault(place, problem)

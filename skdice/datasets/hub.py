@@ -52,23 +52,16 @@ def from_hf(
     (['hi', 'win'], ['ham', 'spam'])
     """
     features = _features(dataset)
-    columns = (
-        [text_columns]
-        if isinstance(text_columns, str)
-        else as_row_list("text_columns", text_columns)
-    )
-    for what, name in [
-        *(("text_columns", name) for name in columns),
-        ("label_column", label_column),
-    ]:
+    columns: list[str] = [text_columns] if isinstance(text_columns, str) else []
+    columns = columns or as_row_list("text_columns", text_columns)
+    given = [*(("text_columns", name) for name in columns), ("label_column", label_column)]
+    for what, name in given:
         if name not in list(features):
-            raise ValueError(
-                f"{what}: the dataset has no column {shown(name)}: it has {list(features)}"
-            )
+            problem = f"the dataset has no column {shown(name)}: it has {list(features)}"
+            raise ValueError(f"{what}: {problem}")
     if len(columns) not in (1, 2):
-        raise ValueError(
-            f"text_columns={shown(text_columns)} must name one column, or two for a pair"
-        )
+        problem = "must name one column, or two for a pair"
+        raise ValueError(f"text_columns={shown(text_columns)} {problem}")
     rows = named_rows(dataset.select_columns(list(dict.fromkeys([*columns, label_column]))))
     X = [row[columns[0]] if len(columns) == 1 else tuple(row[c] for c in columns) for row in rows]
     y = [row[label_column] for row in rows]

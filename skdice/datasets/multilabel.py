@@ -24,13 +24,11 @@ def label_columns_of(one: Any, several: Any) -> list[tuple[str, Any]]:
     if several is None:
         return [] if one is None else [("label_column", one)]
     columns = as_row_list("label_columns", several)
-    is_column = KINDS["str"][1], KINDS["int"][1]
+    kinds = KINDS["str"], KINDS["int"]
     for column in columns:
-        if not any(fits(column) for fits in is_column):
-            raise TypeError(
-                f"label_columns={shown(several)} holds {shown(column)}, which is no name or "
-                "index of a column"
-            )
+        if not any(kind.is_satisfied_by(column) for kind in kinds):
+            problem = f"holds {shown(column)}, which is no name or index of a column"
+            raise TypeError(f"label_columns={shown(several)} {problem}")
     if not columns or len({str(column) for column in columns}) < len(columns):
         raise ValueError(f"label_columns={shown(several)} must name columns, each once")
     return [("label_columns", column) for column in columns]

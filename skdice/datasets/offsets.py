@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.formats._base import Record
+from skdice.datasets.formats._base import Format
 from skdice.datasets.reading import fault
+from skdice.datasets.row import Row
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import Entity, fault_of_label
 from skdice.inputs.texts import is_text, nearest_place
@@ -83,31 +84,31 @@ def _locate(span: Entity, text: str, ruler: Rulers, unit: str) -> tuple[int, int
     return hull
 
 
-def _located(record: Record, text: str, unit: str) -> list[tuple[int, int] | _Fault]:
+def _located(row: Row, text: str, unit: str) -> list[tuple[int, int] | _Fault]:
     ruler = _ruler(text, unit)
-    return [_locate(span, text, ruler, unit) for span in (*record.spans, *record.checks)]
+    return [_locate(span, text, ruler, unit) for span in (*row.y.spans, *row.y.checks)]
 
 
-def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
+def _find_unit(path: Path, rows: list[Row], tool_unit: str) -> str:
     """Return the unit of a file's offsets: code points, or UTF-16 if only that can be right.
 
     The texts of the entities decide, where the tool writes them. Of a tool that counts UTF-16, and
     whose files programs write too, it is refused what both can be.
     """
     wrong = {"codepoints": 0, "utf16": 0}
-    unclear = None  # the first record that may be read in two ways
-    for record in records:
-        text = record.texts[0]
-        if record.unit or not text or max(text) <= "\uffff":
+    unclear = None  # the first row that may be read in two ways
+    for row in rows:
+        text, marks = row.x, row.y
+        if marks.unit or not text or max(text) <= "\uffff":
             continue
-        trials = {unit: _located(record, text, unit) for unit in wrong}
-        for i, span in enumerate((*record.spans, *record.checks)):
+        trials = {unit: _located(row, text, unit) for unit in wrong}
+        for i, span in enumerate((*marks.spans, *marks.checks)):
             places = {unit: trials[unit][i] for unit in wrong}
             if places["codepoints"] == places["utf16"]:
                 continue
             if span.text is None and tool_unit != "utf16":
                 continue
-            unclear = unclear or record
+            unclear = unclear or row
             for unit, place in places.items():
                 wrong[unit] += isinstance(place, _Fault)
     if unclear is not None and tool_unit == "utf16" and not any(wrong.values()):
@@ -117,14 +118,14 @@ def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
     return "utf16" if wrong["codepoints"] and not wrong["utf16"] else "codepoints"
 
 
-def _hint(record: Record, unit: str) -> str:
-    """Name what would make the offsets of a record right, if that is easily found."""
+def _hint(row: Row, unit: str) -> str:
+    """Name what would make the offsets of a row right, if that is easily found."""
 
     def fit(text: str, unit: str) -> bool:
-        places = _located(record, text, unit)
+        places = _located(row, text, unit)
         return not any(isinstance(place, _Fault) and place.hull is None for place in places)
 
-    text = record.texts[0]
+    text = row.x
     if fit(text, unit):  # so that it is a label that is wrong
         return ""
     others = {f"offsets={other!r}": (text, other) for other in UNITS}
@@ -145,35 +146,31 @@ def _nearest(span: Entity, text: str) -> tuple[int, int] | None:
 
 
 def resolve(
-    path: Path,
-    records: list[Record],
-    offsets: str,
-    on_misaligned: str,
-    tool_unit: str,
-    may_be_unknown: bool,
-) -> tuple[list[str], list[list[tuple[int, int, Any]]]]:
-    """Texts, and the entities of each as (start, end, label) in code points."""
-    unit = _find_unit(path, records, tool_unit) if offsets == "auto" else offsets
-    texts, entities = [], []
+    path: Path, rows: list[Row], form: Format, offsets: str, on_misaligned: str
+) -> list[Row]:
+    """The rows with their entities as (start, end, label) in code points, in place of `Marks`."""
+    unit = _find_unit(path, rows, form.unit) if offsets == "auto" else offsets
+    resolved: list[Row] = []
     problems, n_mended = [], 0
-    for record in records:
-        name = record.metadata.get("id")
-        place = record.place if name is None else f"{record.place} (id {shown(name)})"
-        if not all(map(is_text, record.texts)):
+    for row in rows:
+        marks, name = row.y, row.meta.get("id")
+        place = row.place if name is None else f"{row.place} (id {shown(name)})"
+        texts = row.x, *marks.others
+        if not all(map(is_text, texts)):
             raise fault(path, place, "the text holds half of a surrogate pair: write it anew")
-        if record.unit and offsets not in ("auto", record.unit):
-            problem = f"it says that its offsets count {record.unit!r}, but offsets={offsets!r}"
+        if marks.unit and offsets not in ("auto", marks.unit):
+            problem = f"it says that its offsets count {marks.unit!r}, but offsets={offsets!r}"
             raise fault(path, place, problem)
-        counted = record.unit or unit
-        trials = [_located(record, text, counted) for text in record.texts]
+        counted = marks.unit or unit
+        trials = [_located(row, text, counted) for text in texts]
         wrong = [sum(isinstance(where, _Fault) for where in trial) for trial in trials]
         best = wrong.index(min(wrong))
-        text, row, scores = record.texts[best], [], []
+        text, entities, scores = texts[best], [], []
         for i, where in enumerate(trials[best]):
-            is_token = i >= len(record.spans)
-            span = record.checks[i - len(record.spans)] if is_token else record.spans[i]
+            is_token = i >= len(marks.spans)
+            span = marks.checks[i - len(marks.spans)] if is_token else marks.spans[i]
             label = str(span.label) if type(span.label) is int else span.label
-            is_unknown = label is None and may_be_unknown
+            is_unknown = label is None and form.knows_unlabelled
             if not (is_token or is_unknown) and fault_of_label(label):
                 where = _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
             if isinstance(where, _Fault):
@@ -181,7 +178,7 @@ def resolve(
                 parts = ";".join(f"{start} to {end}" for start, end in _parts(span))
                 problem = f"the {what} from {parts}: {where.problem}"
                 if on_misaligned == "raise":
-                    raise fault(path, place, f"{problem}: {_remedy(record, counted, where)}")
+                    raise fault(path, place, f"{problem}: {_remedy(row, counted, where)}")
                 mendable = on_misaligned == "fix" and not where.is_of_label
                 mended = where.hull or _nearest(span, text) if mendable else None
                 if not is_token:
@@ -191,28 +188,28 @@ def resolve(
                     continue
                 where = mended
             if not is_token:
-                row.append((*where, label))
+                entities.append((*where, label))
                 scores.append(span.score)
+        meta = row.meta
         if any(score is not None for score in scores):
-            record.metadata["entity_scores"] = scores
-        texts.append(text)
-        entities.append(row)
+            meta = {**meta, "entity_scores": scores}
+        resolved.append(Row(row.place, text, entities, meta))
     if problems:
-        n = sum(map(len, entities)) + len(problems) - n_mended
+        n = sum(len(row.y) for row in resolved) + len(problems) - n_mended
         warn(
             f"{str(path)!r}: {len(problems)} of {n} entities are misaligned; {n_mended} of them "
             f"were moved or joined, and the others left out. The first: {problems[0]}",
             MisalignedWarning,
         )
-    return texts, entities
+    return resolved
 
 
-def _remedy(record: Record, unit: str, wrong: _Fault) -> str:
+def _remedy(row: Row, unit: str, wrong: _Fault) -> str:
     if wrong.hull is not None:
         return "on_misaligned='fix' reads it from its start to its end"
     if wrong.is_of_label:
         return "mend the file, or give on_misaligned='drop' to leave it out"
-    return _hint(record, unit) or (
+    return _hint(row, unit) or (
         "mend the file, or give on_misaligned='fix' to look for its text nearby, or "
         "on_misaligned='drop' to leave it out"
     )

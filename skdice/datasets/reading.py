@@ -34,23 +34,6 @@ def suffix_of(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
-def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    """The lines of a text file, packed by gzip or not, without a byte order mark.
-
-    A file that starts with the byte order mark of UTF-16 is decoded so.
-    """
-    # Not splitlines(): a token may hold one of the rarer line separators.
-    return whole_text(path, encoding).split("\n")
-
-
-def whole_text(path: str | Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
-    """A text file with line ends of one character, which must hold something."""
-    text = read_text(path, encoding, data)
-    if not text or text.isspace():
-        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def iter_split(text: str) -> Iterator[str]:
     """The lines of a text, without a list of them all."""
     start, size = 0, len(text)
@@ -68,9 +51,11 @@ def read_data(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def read_text(path: str | Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
-    """A text file as `read_lines` decodes it, with its own line ends; its bytes may be known."""
-    path = Path(path)
+def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
+    """A text file, packed by gzip or not, without a byte order mark; its bytes may be known.
+
+    A file that starts with the byte order mark of UTF-16 is decoded so.
+    """
     data = read_data(path) if data is None else data
     if data.startswith(b"\x1f\x8b"):
         try:
@@ -99,36 +84,37 @@ def read_text(path: str | Path, encoding: str = "utf-8", data: bytes | None = No
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
 
 
-_BY_PANDAS = {  # the function of pandas by a file's first bytes and its name
-    (b"PAR1", ""): "read_parquet",
-    (b"ARROW1", ""): "read_feather",
-    (b"PK\x03\x04", ".xlsx"): "read_excel",
-    (b"\xd0\xcf\x11\xe0", ".xls"): "read_excel",
+_BY_PANDAS = {  # the function of pandas by a file's first bytes, and the suffix that it needs
+    b"PAR1": ("read_parquet", ""),
+    b"ARROW1": ("read_feather", ""),
+    b"PK\x03\x04": ("read_excel", ".xlsx"),
+    b"\xd0\xcf\x11\xe0": ("read_excel", ".xls"),
 }
 
 
 def _refuse_utf16(path: Path, data: bytes) -> None:
     """Refuse bytes of which every second one is 0, as in UTF-16 of most languages."""
+    zeros = [data[first:400:2].count(0) for first in (0, 1)]
+    if len(data) < 8 or 4 * min(zeros) > max(zeros):
+        return  # too short to tell, or a text that holds the character 0
     for form, first in (("utf-16-le", 1), ("utf-16-be", 0)):
-        if data[first:400:2].count(0) > len(data[:400]) // 4:
+        if zeros[first] > len(data[:400]) // 4:
             problem = f"looks like UTF-16 without its mark: give encoding={form!r}"
             raise ValueError(f"{str(path)!r} {problem}")
 
 
 def pandas_values(path: Path, data: bytes) -> list[tuple[str, Any]] | None:
     """The rows of a Parquet file or a spreadsheet, if pandas is there; None of other files."""
-    name = next(
-        (name for (start, suffix), name in _BY_PANDAS.items()
-         if data.startswith(start) and suffix_of(path).endswith(suffix)), None)  # fmt: skip
-    if name is None:
+    start = next((start for start in _BY_PANDAS if data.startswith(start)), None)
+    if start is None or not suffix_of(path).endswith(_BY_PANDAS[start][1]):
         return None
+    name = _BY_PANDAS[start][0]
     try:
         import pandas as pd
 
         frame = getattr(pd, name)(path)
     except Exception as error:  # of pandas, or of what it needs for such a file
-        what = next(what for start, what in _BINARY.items() if data.startswith(start))
-        raise ValueError(f"{str(path)!r} is {what} (pandas.{name}: {error})") from error
+        raise ValueError(f"{str(path)!r} is {_BINARY[start]} (pandas.{name}: {error})") from error
     columns = {str(column): frame[column].tolist() for column in frame}
     return [
         (f"row {i}", {n: values[i] for n, values in columns.items()}) for i in range(len(frame))
@@ -144,13 +130,13 @@ def is_plain(path: Path) -> bool:
 
 
 def iter_lines(path: Path) -> Iterator[str]:
-    """The lines of a plain text file in UTF-8, read as they are needed; as of `read_lines`."""
+    """The lines of a plain text file in UTF-8, read as they are needed."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for line in file:
                 yield line.removesuffix("\n")
     except UnicodeDecodeError:
-        read_lines(path)  # its error names the line
+        read_text(path)  # its error names the line
         raise
 
 
@@ -170,13 +156,10 @@ def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
 
 def is_record(line: str) -> bool:
     """Return True if a line is a JSON object."""
-    try:
-        return line.lstrip().startswith("{") and isinstance(parse_json(line, ""), dict)
-    except ValueError:
-        return False
+    return line.lstrip().startswith("{") and isinstance(_value(line), dict)
 
 
-def first_line(lines: list[str]) -> str:
+def first_line(lines: Iterable[str]) -> str:
     """The first line that is not blank."""
     return next(line for line in lines if line.strip())
 
@@ -188,7 +171,7 @@ def is_json(path: Path, lines: list[str]) -> bool:
 
 def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:
     """The values of JSON lines or of an array, or the one value of a file, with their places."""
-    first = next(line for line in iter_split(text) if line.strip())
+    first = first_line(iter_split(text))
     is_alone = "\n" not in text.strip()
     if first.lstrip().startswith("["):
         value = _value(first)

@@ -23,8 +23,8 @@ from skdice.datasets.reading import (
     json_values,
     pandas_values,
     read_data,
+    read_text,
     suffix_of,
-    whole_text,
 )
 from skdice.exceptions import SkippedRowsWarning
 
@@ -58,7 +58,7 @@ class Source:
     path: Path
     encoding: str = "utf-8"
     text_column: str | None = None
-    with_entities: bool = True
+    labelled: bool = True  # False reads what is to be predicted
     layer: str | None = None  # of WebAnno
     feature: str | None = None
     of_labels: bool = False  # read labels of whole texts, of a tool that writes them, too
@@ -68,9 +68,9 @@ class Source:
     first: int = 0  # lines that stand before it in a stream
     skipped: Counter[str] = field(default_factory=Counter)
     told: list[str] = field(default_factory=list)  # what else a user should know
-    # What a reader finds beside X and y.
+    # What a reader finds beside the rows.
     columns: dict[str, Any] | None = None
-    meta: list[dict[str, Any]] | None = None
+    queries: dict[str, str] | None = None
 
     def name_columns(self, columns: Iterable[Any]) -> None:
         """Take the first line for a header if one of the columns is asked for by name."""
@@ -84,10 +84,13 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """All of a text file."""
+        """All of a text file, with line ends of one character."""
         data = self.data
         del self.data
-        return whole_text(self.path, self.encoding, data)
+        text = read_text(self.path, self.encoding, data)
+        if not text or text.isspace():
+            raise ValueError(f"{str(self.path)!r} is empty: give a file with at least one example")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
     def lines(self) -> list[str]:
@@ -145,10 +148,14 @@ class Source:
                 return [(f"record {i} of 'data'", record) for i, record in enumerate(data, 1)]
         return values
 
+    def found_separator(self) -> str:
+        """The separator of cells that was given, or that the first line has."""
+        return self.separator or separator_of(self.path, self.head)
+
     @cached_property
     def table(self) -> tuple[list[str] | None, list[tuple[Any, list[Any]]]]:
         """The names of the columns of separated values, if they are named, and the rows."""
-        self.separator = self.separator or separator_of(self.path, self.head)
+        self.separator = self.found_separator()
         rows = rows_of(self.path, self.iter_lines(), self.separator, self.quoting)
         header = self.header
         if header is None:
@@ -187,7 +194,7 @@ class Source:
         A text of which a label was rejected is kept.
         """
         answers = [value.get("answer") for _, value in self.values if isinstance(value, dict)]
-        obeyed = self.with_entities and all(answer in (*ANSWERS, None, "") for answer in answers)
+        obeyed = self.labelled and all(answer in (*ANSWERS, None, "") for answer in answers)
         refused = ANSWERS[2:] if self.of_labels else ANSWERS[1:]
         for place, value in self.values:
             if obeyed and isinstance(value, dict) and value.get("answer") in refused:
@@ -226,15 +233,6 @@ class Source:
                 wanted = "a string" if kind is str else "an object"
                 raise self.fault(place, f"{name!r} holds {shown(each)}, which is not {wanted}")
         return value
-
-
-def as_source(path: Any, encoding: str, **how: Any) -> Source:
-    """A file, or one that was looked at before, to be read as the given options say."""
-    source = path if isinstance(path, Source) else Source(Path(path), encoding)
-    for name, value in how.items():
-        if value is not None:
-            setattr(source, name, value)
-    return source
 
 
 def names_columns(rows: list[list[str]]) -> bool:

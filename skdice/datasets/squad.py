@@ -11,7 +11,8 @@ from typing import Any
 from skdice._checks import check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.reading import fault
-from skdice.datasets.source import as_source
+from skdice.datasets.row import Row
+from skdice.datasets.source import Source
 from skdice.inputs.answers import as_answers
 from skdice.inputs.rows import as_row_list
 from skdice.whole_files import write_text
@@ -68,7 +69,15 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    source = as_source(path, encoding)
+    source = Source(Path(path), encoding, labelled=with_answers)
+    rows = question_rows(source, on_misaligned=on_misaligned, articles=articles)
+    return [row.x for row in rows], [row.y for row in rows]
+
+
+def question_rows(
+    source: Source, *, on_misaligned: str = "raise", articles: Sequence[str] | None = None
+) -> list[Row]:
+    """The questions that `read_squad` reads, with their ids."""
     path = source.path
     every = _articles(path, [value for _, value in source.values], source.first)
     titles = [article.get("title") for article in every]
@@ -78,8 +87,7 @@ def read_squad(
         if unknown or not wanted:
             what = f"articles={shown(unknown)} are not in {str(path)!r}"
             raise ValueError(f"{what}, which has {titles}")
-    X: list[tuple[str, str]] = []
-    rows: dict[str, Any] = {}  # by question id
+    rows: dict[str, Row] = {}  # by question id
     for article in every:
         if articles is not None and article.get("title") not in articles:
             continue
@@ -88,50 +96,49 @@ def read_squad(
                 # A question without an id has its number.
                 number = source.first + len(rows)
                 name = str(question.get("id", number) if isinstance(question, dict) else "")
-                _field(path, question, "question", str)
-                _field(path, paragraph, "context", str)
+                asked = _field(path, question, "question", str)
+                context = _field(path, paragraph, "context", str)
                 if name in rows:
                     raise ValueError(f"{str(path)!r} holds the question id {name!r} twice")
-                if not paragraph["context"].strip():
+                if not context.strip():
                     raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
-                X.append((question["question"], paragraph["context"]))
-                rows[name] = _answers(path, name, question) if with_answers else []
-    if not X:
+                y = _answers(path, name, question) if source.labelled else []
+                rows[name] = Row(f"question {name!r}", (asked, context), y, {"id": name})
+    if not rows:
         raise ValueError(f"{str(path)!r} holds no question: is it a SQuAD file?")
-    ids, contexts = list(rows), [context for _, context in X]
-    names = [f"{str(path)!r}, question {name!r}" for name in ids]
-    y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
-    kept = [i for i, answers in enumerate(y) if answers is not None]
-    X, y = [X[i] for i in kept], [y[i] for i in kept]
-    source.meta = [{"id": ids[i]} for i in kept]
-    return X, y
+    read = list(rows.values())
+    contexts, names = [row.x[1] for row in read], [f"{str(path)!r}, {row.place}" for row in read]
+    found: list[Any] = as_answers([row.y for row in read], contexts, on_misaligned, names)
+    return [row._replace(y=y) for row, y in zip(read, found, strict=True) if y is not None]
 
 
 def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
-    if all(isinstance(r, dict) and {"context", "qas"} <= set(r) for r in records) and all(
-        isinstance(q, dict) and "answers" in q
-        for r in records
-        if isinstance(r["qas"], list)
-        for q in r["qas"]
+    if all(_has(record, "context", "qas") for record in records) and all(
+        _has(question, "answers")
+        for record in records
+        if isinstance(record["qas"], list)
+        for question in record["qas"]
     ):
         records = [{"title": None, "paragraphs": records}]
-    elif all(isinstance(r, dict) and {"question", "context"} <= set(r) for r in records):
+    elif all(_has(record, "question", "context") for record in records):
         records = [
             {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
             for i, r in enumerate(records, first)
         ]
     for article in records:
-        if isinstance(article, dict) and {"context", "qas"} <= set(article):
-            raise ValueError(
-                f"{str(path)!r} has 'context' and 'qas' beside the title, with one 'answer' for "
-                "each question, as KorQuAD 2 has: write 'paragraphs' of 'context' and 'qas' with "
-                "lists 'answers', as SQuAD has"
-            )
+        if _has(article, "context", "qas"):
+            problem = "has 'context' and 'qas' beside the title, with one 'answer' for each "
+            problem += "question, as KorQuAD 2 has: write 'paragraphs' of 'context' and 'qas' with "
+            raise ValueError(f"{str(path)!r} {problem}lists 'answers', as SQuAD has")
         _field(path, article, "paragraphs", list)
     return records
+
+
+def _has(value: Any, *names: str) -> bool:
+    return isinstance(value, dict) and set(names) <= set(value)
 
 
 def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
@@ -189,8 +196,13 @@ def write_squad_predictions(path: str | Path, ids: Rows, predictions: Rows) -> P
     table = dict(zip(map(str, ids), map(str, predictions), strict=True))
     if len(table) != len(ids):
         raise ValueError("ids holds an id twice")
-    write_text(path, json.dumps(table, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, answers_json(table))
     return path
+
+
+def answers_json(answers: dict[str, str]) -> str:
+    """The text of a file of predictions, from ids to answers."""
+    return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
 
 
 @checked
@@ -239,7 +251,13 @@ def read_mrc_ner(
     ...     read_mrc_ner(path)
     ([['Ann', 'sings']], [[('PER', 0, 1)]], {'PER': 'find every person'})
     """
-    source = as_source(path, encoding)
+    source = Source(Path(path), encoding)
+    rows = query_rows(source)
+    return [row.x for row in rows], [row.y for row in rows], source.queries or {}
+
+
+def query_rows(source: Source) -> list[Row]:
+    """The sentences that `read_mrc_ner` reads; the source has their queries."""
     path = source.path
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}
@@ -266,8 +284,11 @@ def read_mrc_ner(
             spans.append((label, start, end + 1))
     if not sentences:
         raise ValueError(f"{str(path)!r} holds no sentence with a query: is it a BERT-MRC file?")
-    X = [tokens for tokens, _ in sentences.values()]
-    return X, [sorted(spans, key=lambda s: s[1:]) for _, spans in sentences.values()], queries
+    source.queries = queries
+    return [
+        Row(name, tokens, sorted(spans, key=lambda s: s[1:]), {})
+        for name, (tokens, spans) in sentences.items()
+    ]
 
 
 def _field(path: Path, record: Any, name: str, kind: Any, owner: str = "SQuAD") -> Any:

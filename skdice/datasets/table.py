@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -86,24 +86,31 @@ class Table:
 
     def with_labels(self, source: Source, labels: list[int]) -> Table:
         """The table without rows that a person ignored, or to which nobody gave a label."""
-        rows, n_before, answers = self.rows, len(self.rows), self.answers
+        rows, answers = self.rows, self.answers
+
+        def keep(what: str, fits: Callable[[list[Any]], bool]) -> None:
+            nonlocal rows
+            kept = [row for row in rows if fits(row[1])]
+            source.skipped[what] += len(rows) - len(kept)
+            rows = kept
+
         if answers is not None and answers not in labels:
-            rows = [row for row in rows if row[1][answers] != "ignore"]
-            source.skipped["whose answer is ignore"] += n_before - len(rows)
+            keep("whose answer is ignore", lambda cells: cells[answers] != "ignore")
         if len(labels) == 1:
-            known = {row[1][labels[0]] for row in rows if isinstance(row[1][labels[0]], str)}
-            none = {name for name in _NO_LABEL if name != "-" or "+" not in known}
-            n_before = len(rows)
-            rows = [r for r in rows if not (isinstance(r[1][labels[0]], str)
-                                            and r[1][labels[0]].strip() in none)]  # fmt: skip
-            named = ", ".join(sorted(known & none))
-            source.skipped[f"whose label is {named}"] += n_before - len(rows)
+            strings = [str(row[1][labels[0]]) for row in rows if isinstance(row[1][labels[0]], str)]
+            none = {name for name in _NO_LABEL if name != "-" or "+" not in strings}
+            named = ", ".join(sorted(none.intersection(strings)))
+            keep(
+                f"whose label is {named}",
+                lambda cells: (
+                    not isinstance(cells[labels[0]], str) or cells[labels[0]].strip() not in none
+                ),
+            )
         else:
-            n_before = len(rows)
-            rows = [
-                r for r in rows if any(str(r[1][i]).strip().lower() not in EMPTY for i in labels)
-            ]
-            source.skipped["whose labels are all empty"] += n_before - len(rows)
+            keep(
+                "whose labels are all empty",
+                lambda cells: any(str(cells[i]).strip().lower() not in EMPTY for i in labels),
+            )
         if not rows:
             left_out = source.left_out()
             raise ValueError(f"{str(self.path)!r} holds no labelled row; left out: {left_out}")
@@ -197,7 +204,7 @@ class Table:
         read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
         return [read(cells) for _, cells in self.rows]
 
-    def labels(self, i: int, separator: str | None = None) -> list[Any]:
+    def labels(self, i: int, separator: str | None) -> list[Any]:
         """The label of each row, or the list of its labels."""
         cells = [(place, parsed(row[i])) for place, row in self.rows]
         lists = None if self.is_named(i, ("tag",)) else lists_of_names(self.path, cells)
@@ -206,13 +213,14 @@ class Table:
             return [row[0] for row in lists] if one_each else lists
         labels = []
         for place, value in cells:
-            if not isinstance(value, (str, int, float)) or not _is_finite(value):
+            is_finite = isinstance(value, (int, float)) and abs(value) < math.inf
+            name = str(value).strip()
+            if not (isinstance(value, str) or is_finite) or re.match(r"https?://", name):
                 raise self._refusal(place, i, value, "a label")
-            labels.append(_name(value))
-            if not labels[-1]:
+            if not name:
                 raise fault(self.path, place, "the label is empty")
-            if re.match(r"https?://", labels[-1]):
-                raise self._refusal(place, i, value, "a label")
+            # 1.0 is 1, from JSON as from CSV.
+            labels.append(name.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", name) else name)
         if separator is None:
             check_separator(self.path, labels)
         return split_cells(labels, separator)
@@ -225,14 +233,3 @@ class Table:
             if "start" in str(value) or any(isinstance(each, list) for each in value):
                 remedy = "texts with entities are read with task='entities'"
         return fault(self.path, place, f"{self.named(i)!r} is {what}, not {wanted}: {remedy}")
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, str) or abs(value) < math.inf
-
-
-def _name(value: Any) -> str:
-    """A label as a string: 1.0 is 1, from JSON as from CSV."""
-    text = str(value).strip()
-    whole = re.fullmatch(r"(-?\d+)\.0+", text)
-    return whole[1] if whole else text

@@ -11,18 +11,10 @@ from skdice._checks import checked, counted, shown
 from skdice._types import Labels, Texts
 from skdice.datasets.detection import find
 from skdice.datasets.formats._base import formats
-from skdice.datasets.multilabel import (
-    NamedRows,
-    label_columns_of,
-    names_of_columns,
-)
+from skdice.datasets.multilabel import NamedRows, label_columns_of, names_of_columns
 from skdice.datasets.reading import fault, first_line, suffix_of
-from skdice.datasets.source import (
-    TEXT_NAMES,
-    Source,
-    as_source,
-    warn_of_skipped,
-)
+from skdice.datasets.row import Row
+from skdice.datasets.source import TEXT_NAMES, Source, warn_of_skipped
 from skdice.datasets.table import Table
 from skdice.inputs.rows import as_row_list
 
@@ -114,7 +106,26 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
-    source = as_source(path, encoding, separator=separator, header=header, quoting=quoting)
+    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
+    rows = labelled_rows(
+        source,
+        text_columns=text_columns,
+        label_column=label_column,
+        label_columns=label_columns,
+        label_separator=label_separator,
+    )
+    return [row.x for row in rows], labels_of(source, rows)
+
+
+def labelled_rows(
+    source: Source,
+    *,
+    text_columns: Any = None,
+    label_column: Any = None,
+    label_columns: Any = None,
+    label_separator: str | None = None,
+) -> list[Row]:
+    """The texts that `read_table` reads, with their labels."""
     labels_in = label_columns_of(label_column, label_columns)
     texts_in = _wanted(text_columns)
     table, texts, labels = _columns(source, texts_in, labels_in)
@@ -141,7 +152,15 @@ def read_table(
     of_labels = [table.named(i) for i in labels]
     of_label = of_labels[0] if label_columns is None else of_labels
     source.columns = {"text": [table.named(i) for i in texts], "label": of_label}
-    return X, y
+    return [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
+
+
+def labels_of(source: Source, rows: list[Row]) -> list[Any]:
+    """The labels of rows; those of columns of 0 and 1 know all columns."""
+    columns, y = (source.columns or {}).get("label"), [row.y for row in rows]
+    if isinstance(columns, list) and len(columns) > 1:  # of one, its rows are the names alone
+        return NamedRows(map(str, columns), y)
+    return y
 
 
 def _obey(source: Source, y: list[Any], answers: list[Any]) -> list[Any]:
@@ -151,8 +170,7 @@ def _obey(source: Source, y: list[Any], answers: list[Any]) -> list[Any]:
         return y
     source.told.append(f"{counted(n_rejected, 'row')} kept without the labels that were rejected")
     lists = [row if isinstance(row, list) else [row] for row in y]
-    rows = [[] if answer == "reject" else row for answer, row in zip(answers, lists, strict=True)]
-    return NamedRows(y.columns, rows) if isinstance(y, NamedRows) else rows
+    return [[] if answer == "reject" else row for answer, row in zip(answers, lists, strict=True)]
 
 
 @checked
@@ -211,19 +229,28 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
-    source = as_source(path, encoding, separator=separator, header=header, quoting=quoting)
-    table, at = to_predict(source, n_texts, text_columns, label_column, label_columns)
+    source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
+    how = {"text_columns": text_columns, "label_column": label_column}
+    table, at = _to_predict(source, n_texts, label_columns=label_columns, **how)
     return table.texts(at)
 
 
-def to_predict(
+def text_rows(source: Source, n_texts: int = 1, **columns: Any) -> list[Row]:
+    """The texts that `read_texts` reads; the metadata of each is its row as it came."""
+    table, at = _to_predict(source, n_texts, **columns)
+    source.columns = {"text": [table.named(i) for i in at]}
+    found = zip(table.rows, table.texts(at), table.records(), strict=True)
+    return [Row(place, x, None, record) for (place, _), x, record in found]
+
+
+def _to_predict(
     source: Source,
-    n_texts: int = 1,
+    n_texts: int,
     text_columns: Any = None,
     label_column: Any = None,
     label_columns: Any = None,
 ) -> tuple[Table, list[int]]:
-    """The table that `read_texts` reads, and the columns of its texts."""
+    """The table of texts to predict, and the columns of the texts."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
     labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
@@ -231,7 +258,7 @@ def to_predict(
     if source.separator is None and is_plain:
         asked = texts_in or labels_in or source.header
         source.separator = None if asked and "," in first_line(source.head) else "\t"
-    source.with_entities = False
+    source.labelled = False
     table, texts, labels = _columns(source, texts_in, labels_in)
     if not texts:
         texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
@@ -262,9 +289,9 @@ def _load(source: Source) -> Table:
     """The table of a file."""
     path = source.path
     if not source.is_json and first_line(source.head).startswith(_FASTTEXT):
-        lines = ((i, line.split()) for i, line in enumerate(source.iter_lines(), 1) if line.strip())
-        found = [(i, *_of_fasttext(words)) for i, words in lines]
-        return Table(path, ["text", "label"], [(i, [x, y]) for i, x, y in found], ("label",))
+        lines = enumerate(source.iter_lines(), 1)
+        found = [(number, _of_fasttext(line)) for number, line in lines if line.strip()]
+        return Table(path, ["text", "label"], found, ("label",))
     if not source.is_json:
         return Table(path, *source.table)
     for place, record in source.values:
@@ -300,45 +327,53 @@ def _refuse_foreign(table: Table) -> None:
 _FASTTEXT = "__label__"
 
 
-def _of_fasttext(words: list[str]) -> tuple[str, list[str]]:
+def _of_fasttext(line: str) -> list[Any]:
     """The text and the labels of a line of fastText."""
+    words = line.split()
     labels = [word.removeprefix(_FASTTEXT) for word in words if word.startswith(_FASTTEXT)]
-    return " ".join(word for word in words if not word.startswith(_FASTTEXT)), labels
+    return [" ".join(word for word in words if not word.startswith(_FASTTEXT)), labels]
 
 
 def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) -> Table | None:
     """The table of texts and labels that an annotation tool wrote; None of other files."""
     if any(not isinstance(column, str) for column in (*texts, *(c for _, c in labels))):
         return None
-    if not source.with_entities and source.is_json and all(
+    if suffix_of(source.path) == ".csv" and not source.is_json and not source.holds_structures:
+        return None  # no tool writes such a table
+    if not source.labelled and source.is_json and all(
         isinstance(value, dict) and any(isinstance(value.get(name), str) for name in TEXT_NAMES)
         for _, value in source.values
     ):  # fmt: skip
         return None  # plain records, to be given back as they are
-    found = find(source, "labels")
-    if found.format is None or (source.with_entities and found.holds != "labels"):
+    found = find(source, "classification")
+    if found.format is None or (source.labelled and found.task != "classification"):
         return None
-    source.of_labels = found.holds == "labels"
+    source.of_labels = found.task == "classification"
     source.text_column = texts[0] if texts else None
     skipped = source.skipped.copy()
-    records = list(formats()[found.format].read(source))
-    names = tuple(dict.fromkeys(name for record in records for name in record.labels or ()))
+    rows = list(formats()[found.format].read(source))
+    names = tuple(dict.fromkeys(name for row in rows for name in _labels(row)))
     first = source.values[0][1] if source.is_json or source.holds_structures else {}
     others = any(name not in names and name in first for _, name in labels)
-    if others or (source.with_entities and not names):
+    if others or (source.labelled and not names):
         source.skipped = skipped
         return None
     given = None
-    if source.with_entities:
-        n_before = len(records)
-        records = [record for record in records if record.labels is not None]
-        source.skipped["without a label"] += n_before - len(records)
+    if source.labelled:
+        n_before = len(rows)
+        rows = [row for row in rows if row.y is not None]
+        source.skipped["without a label"] += n_before - len(rows)
     else:
-        given = [{"text": record.texts[0], **record.metadata} for record in records]
-    has_answers = any("answer" in record.metadata for record in records)
-    rows = [
-        (r.place, [r.texts[0], *((r.labels or {}).get(name, []) for name in names),
-                   *[r.metadata.get("answer")] * has_answers]) for r in records
+        given = [{"text": row.x, **row.meta} for row in rows]
+    has_answers = any("answer" in row.meta for row in rows)
+    cells = [
+        (row.place, [row.x, *(_labels(row).get(name, []) for name in names),
+                     *[row.meta.get("answer")] * has_answers]) for row in rows
     ]  # fmt: skip
     columns = [texts[0] if texts else "text", *names, *["answer"] * has_answers]
-    return Table(source.path, columns, rows, names, given)
+    return Table(source.path, columns, cells, names, given)
+
+
+def _labels(row: Row) -> dict[str, list[str]]:
+    """The labels of a text by the name of the question."""
+    return row.y if isinstance(row.y, dict) else {}

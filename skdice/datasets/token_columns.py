@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from skdice._checks import KINDS
 from skdice.datasets.reading import fault
+from skdice.datasets.source import Source
 
 DOCUMENT = "-DOCSTART-"
 TAG = re.compile(r"O|[BIESMLU]-.+")
@@ -47,17 +48,13 @@ class Layout(NamedTuple):
     has_tags: bool = False  # whether tags such as O and B-PER show what is a token's line
     in_brackets: bool = False
     is_wider: bool = False  # whether lines may have more columns
+    separator: str | None = None  # None is white space
+    comment: str | None = "auto"  # what a line that is none of a token starts with
 
 
-def columns_of(
-    path: str | Path,
-    rows: list[Line],
-    token: Any,
-    tag: Any,
-    with_tags: bool,
-    names: list[str] | None = None,
-) -> Layout:
-    """The columns of tokens and tags, of the first lines of a file."""
+def columns_of(source: Source, rows: list[Line], token: Any, tag: Any, names: list[str]) -> Layout:
+    """The columns of tokens and tags, of the first lines of a file that has some `names`."""
+    path, with_tags = source.path, source.labelled
     if not rows:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
     width = Counter(len(row.cells) for row in rows).most_common(1)[0][0]
@@ -66,7 +63,7 @@ def columns_of(
         raise fault(path, rows[0].number, f"{problem}: check the file and the parameter separator")
     fitting = [row for row in rows if len(row.cells) == width]
     has_header = rows[0].number == 1 and rows[0] is fitting[0] and is_header(fitting)
-    header = [cell.strip() for cell in rows[0].cells] if has_header else (names or [])
+    header = [cell.strip() for cell in rows[0].cells] if has_header else names
     token, tag = (
         _index(path, what, column, header, width)
         for what, column in (("token_column", token), ("tag_column", tag))
@@ -75,7 +72,7 @@ def columns_of(
     if not fitting:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
     sentences = [list(some) for _, some in groupby(fitting, key=lambda row: row.sentence)]
-    ids = names.index("ID") if names and "ID" in names else None
+    ids = names.index("ID") if "ID" in names else None
     numbers = [[row.cells[0] for row in some] for some in sentences]
     if ids is None and width > 2 and (
         all(map(_are_ids, numbers)) or _kind(numbers) == "counters"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.annotations import read_annotations
-from skdice.datasets.dataset import OF_CELLS, Dataset, read_source, task_of
+from skdice.datasets.annotations import entity_rows
+from skdice.datasets.dataset import OF_CELLS, rows_of, task_of
 from skdice.datasets.detection import find
 from skdice.datasets.formats._base import without
 from skdice.datasets.reading import is_record, suffix_of
+from skdice.datasets.row import Row
 from skdice.datasets.source import Source
-from skdice.datasets.squad import read_squad
 from skdice.datasets.tagged import holds_columns
-from skdice.datasets.texts import to_predict
+from skdice.datasets.texts import text_rows
 
 
 def read_inputs(
@@ -24,43 +23,36 @@ def read_inputs(
     options: Mapping[str, Any],
     n_texts: int | None = None,
     tags: Collection[str] = (),
-) -> Dataset:
-    """The inputs of a file and what else it holds of each; labels are None.
+) -> list[Row]:
+    """The rows of a file to predict, without y.
 
     `n_texts` are those of a row to classify, where that is known, and `tags` those of a tagger.
     """
-    X: list[Any]
-    meta: list[Any] | None = None
+    source.labelled = False
     if task in ("tagging", "mrc-ner"):
-        X = _sentences(source, task, options, tags)
+        rows = _sentences(source, task, options, tags)
     elif task == "qa":
-        X, _ = unwrap(read_squad)(source, with_answers=False)
-        meta = source.meta
+        rows = rows_of(source, task, {})
     elif task == "entities":
-        X, meta = _texts(source, options)
+        rows = _texts(source, options)
     else:  # a model of transformers does not tell whether it takes texts or pairs
         wanted = options.get("text_columns")
         width = n_texts or (len(wanted) if isinstance(wanted, list) else 1)
-        table, at = to_predict(source, width, **_of_columns(options))
-        X, meta = table.texts(at), table.records()
-    meta = [{} for _ in X] if meta is None else meta
-    return Dataset(X, [None] * len(X), task, source.path, meta)
-
-
-def _of_columns(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in OF_CELLS}
+        rows = text_rows(source, width, **_of_columns(options))
+    return [row._replace(y=None) for row in rows]
 
 
 def _sentences(
     source: Source, task: str, options: Mapping[str, Any], tags: Collection[str]
-) -> list[list[str]]:
+) -> list[Row]:
     """Sentences in JSON, in columns, or a token a line."""
     if source.is_json:
-        return read_source(source, task, {"with_tags": False}).X
+        return rows_of(source, task, {})
     lines = source.lines
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
-        return [[token for token in block.split("\n") if token] for block in blocks]
+        found = ([token for token in block.split("\n") if token] for block in blocks)
+        return [Row("", tokens, None, {}) for tokens in found]
     is_named = "token_column" in options or task_of(source) == "tagging"
     if not is_named and not holds_columns(lines, tags):
         first = next(i for i, line in enumerate(lines, 1) if line.strip())
@@ -68,22 +60,26 @@ def _sentences(
         problem += "lines between sentences, or name the column of tokens (text_columns); running "
         problem += "text is for a recognizer, which is trained on texts with entities"
         raise source.fault(first, problem)
-    return read_source(source, "tagging", {"with_tags": False, **options}).X
+    return rows_of(source, "tagging", options)
 
 
-def _texts(source: Source, options: Mapping[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Texts of a tool's file, of a table, or one on each line, and their metadata."""
+def _of_columns(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in OF_CELLS}
+
+
+def _texts(source: Source, options: Mapping[str, Any]) -> list[Row]:
+    """Texts of a tool's file, of a table, or one on each line."""
     form, column = find(source).format, options.get("text_column")
     if form is not None or source.is_json:
-        of_tool: dict[str, Any] = {"text_column": column, "with_entities": False}
-        texts, _, metadata = unwrap(read_annotations)(source, form or "jsonl", **of_tool)
-        return texts, metadata
+        source.text_column = column
+        return entity_rows(source, format=form or "jsonl")
     if not options and suffix_of(source.path) not in (".csv", ".tsv"):
-        texts = [line for line in source.iter_lines() if line.strip()]
-        return texts, [{} for _ in texts]
+        lines = enumerate(source.iter_lines(), 1)
+        return [Row(number, line, None, {}) for number, line in lines if line.strip()]
     how = {name: value for name, value in _of_columns(options).items() if name != "text_column"}
-    table, at = to_predict(source, text_columns=column, **how)
-    return table.texts(at), [without(record, table.named(at[0])) for record in table.records()]
+    rows = text_rows(source, text_columns=column, **how)
+    named = (source.columns or {})["text"][0]
+    return [row._replace(meta=without(row.meta, named)) for row in rows]
 
 
 def cut(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
-from skdice.datasets.formats._base import Record, raw
+from skdice._checks import shown
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
-from skdice.datasets.token_lists import are_spans
+from skdice.datasets.tagged import are_spans
 from skdice.inputs.entities import Entity
 from skdice.tags.schemes import get_spans, infer_scheme, to_tags
 from skdice.tags.spans import flat_spans
@@ -30,6 +31,14 @@ def words_of(text: str, entities: Iterable[Entity]) -> list[tuple[int, int]]:
         inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
         words += pairwise((start, *inner, end))
     return words
+
+
+def parts_between(
+    text: str, entities: Iterable[Entity], words: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """A text cut where its words, or those of `words_of`, and its entities begin and end."""
+    inner = [*words, *((entity.start, entity.end) for entity in entities)]
+    return pairwise(sorted({0, len(text), *chain.from_iterable(inner)}))
 
 
 def longest(entities: list[Entity]) -> list[Entity]:
@@ -55,7 +64,25 @@ def tagged_words(texts: list[str], entities: Any) -> Iterator[tuple[list[str], l
         yield [text[start:end] for start, end in words], tags
 
 
-def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
+_GONE = Row("", "", None, {})
+
+
+def places_in(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
+    """Where tokens stand in a text, with nothing but white space between them.
+
+    The list ends before the first token that is not there.
+    """
+    places, end = [], 0
+    for token in tokens:
+        start = text.find(token, end)
+        if start < 0 or text[end:start].strip():
+            break
+        end = start + len(token)
+        places.append((start, end))
+    return places
+
+
+def _joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     """A text of tokens with blanks between them, and where each begins and ends."""
     places, start = [], 0
     for token in tokens:
@@ -64,23 +91,30 @@ def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     return " ".join(tokens), places
 
 
-def token_records(
-    source: Source, rows: list[tuple[str, Any, list[Any]]], metadata: list[dict[str, Any]]
-) -> Iterator[Record]:
-    """Records of tokens with tags or spans; a row goes when its record was taken."""
-    tags = [[tag or "O" for tag in row] for _, _, row in rows if row and not are_spans(row)]
+def joined_rows(source: Source, rows: list[Row], texts: list[Any] | None = None) -> Iterator[Row]:
+    """Texts, with their marks, of rows of tokens with tags or spans; a row goes when it is read.
+
+    `texts` are those of the rows, where the file holds them.
+    """
+    tags = [[tag or "O" for tag in row.y] for row in rows if row.y and not are_spans(row.y)]
     try:
         scheme = infer_scheme(tags)
     except ValueError as error:
         raise ValueError(f"{str(source.path)!r}: {error}") from error
     if scheme == "plain" and any(tag != "O" for row in tags for tag in row):
-        raise ValueError(
-            f"{str(source.path)!r} holds tags without B- and I-, such as {tags[0][0]!r}"
-        )
+        problem = f"holds tags without B- and I-, such as {tags[0][0]!r}"
+        raise ValueError(f"{str(source.path)!r} {problem}")
     del tags
-    for i, ((place, tokens, spans), more) in enumerate(zip(rows, metadata, strict=True)):
-        rows[i - 1 : i] = [("", [], [])] * (i > 0)  # is a record by now
-        text, places = joined(tokens)
+    for i, (place, tokens, spans, meta) in enumerate(rows):
+        rows[i - 1 : i] = [_GONE] * (i > 0)
+        text, places = _joined(tokens)
+        if texts is not None:
+            text = texts[i]
+            places = places_in(text if isinstance(text, str) else "", tokens)
+            if len(places) < len(tokens):
+                problem = f"its text is {shown(text)}, without {tokens[len(places)]!r} there"
+                raise source.fault(place, problem)
+        spans = spans or []
         if not are_spans(spans):  # a tag of None is a token that nobody annotated
             unknown = [(None, i, i + 1) for i, tag in enumerate(spans) if tag is None]
             spans = [*get_spans([tag or "O" for tag in spans], scheme), *unknown]
@@ -89,4 +123,4 @@ def token_records(
                 problem = f"the span {kind!r} from {start} to {end} is outside {len(tokens)} tokens"
                 raise source.fault(place, problem)
         found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in spans]
-        yield Record(place, (text,), found, more, unit="codepoints")
+        yield Row(place, text, Marks(found, unit="codepoints"), meta)

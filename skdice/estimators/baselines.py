@@ -27,7 +27,7 @@ from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.fit_plan import draw_epochs, draw_seed
-from skdice.estimators.scores import ClassScores, SpanScores
+from skdice.estimators.evaluation import ClassScores, SpanScores
 from skdice.inputs.labels import as_labels
 from skdice.inputs.rows import check_weights, object_array, take
 from skdice.inputs.sentences import as_sentences, as_tags

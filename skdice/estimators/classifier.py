@@ -19,7 +19,7 @@ from skdice.engine.layouts.layout import Batch, Padding
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.scores import ClassScores, decision_scores
+from skdice.estimators.evaluation import ClassScores, decision_scores
 from skdice.tasks.classification import decided
 from skdice.tasks.numbers import Numbers, NumericDataset, as_tensor, checked_rows
 

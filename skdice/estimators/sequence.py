@@ -16,7 +16,7 @@ from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.vectors import BLOCK, empty_table, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
-from skdice.estimators.scores import ClassScores, decision_scores
+from skdice.estimators.evaluation import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
 from skdice.inputs.rows import object_array
 from skdice.inputs.texts import check_width

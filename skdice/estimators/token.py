@@ -13,7 +13,7 @@ from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.engine.vectors import blocks, empty_table, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
-from skdice.estimators.scores import SpanScores
+from skdice.estimators.evaluation import SpanScores
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import SpanScales

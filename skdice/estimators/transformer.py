@@ -31,7 +31,7 @@ from skdice.engine.recipe import check_optimizer, spread_of_logits
 from skdice.engine.vectors import BLOCK, BLOCK_ON_GPU
 from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
-from skdice.estimators.scores import Scored
+from skdice.estimators.evaluation import Scored
 from skdice.estimators.streams import iter_blocks
 from skdice.inputs.rows import object_array
 from skdice.tasks import Task

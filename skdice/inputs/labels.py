@@ -288,6 +288,16 @@ def is_indicator(y: Any) -> bool:
     return all(isinstance(value, Real) and value in (0, 1) for row in rows for value in row)
 
 
+def label_table(probabilities: Any) -> Any:
+    """Probabilities of labels of shape (n, n_labels), also from a table (n, 2) for each label.
+
+    A random forest gives such a list of tables.
+    """
+    if not isinstance(probabilities, list):
+        return probabilities
+    return np.column_stack([of_label[:, 1] for of_label in probabilities])
+
+
 def single_labels(y: Any) -> np.ndarray:
     """One label a row: of several the rarest, as in `rarest_labels`."""
     labels = read_labels(y, missing=True)

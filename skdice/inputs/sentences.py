@@ -146,8 +146,11 @@ def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
 # ---- spans
 
 
-def read_spans(y: Any, name: str, sentences: Sequence[Sized] | None = None) -> Spans:
-    """Spans of each sentence as (type, start, end), in whole tokens and inside the sentence."""
+def read_spans(y: Any, name: str, **sentences: Sequence[Sized]) -> Spans:
+    """Spans of each sentence as (type, start, end), in whole tokens and inside the sentence.
+
+    Sentences come by the name of their parameter, as in ``X=sentences``.
+    """
     rows: Spans = []
     for i, row in enumerate(as_row_list(name, y)):
         # The order of a sentence's spans does not matter.
@@ -158,9 +161,9 @@ def read_spans(y: Any, name: str, sentences: Sequence[Sized] | None = None) -> S
                     f"{name}[{i}] holds {span!r}: a span is (type, start, end), in whole tokens"
                 )
         rows.append([(str(kind), int(start), int(end)) for kind, start, end in row])
-    if sentences is not None:
-        check_lengths("sentences", X=sentences, **{name: rows})
-        for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
+    for given in sentences.values():
+        check_lengths("sentences", **sentences, **{name: rows})
+        for i, (row, sentence) in enumerate(zip(rows, given, strict=True)):
             for span in row:
                 if not 0 <= span[1] < span[2] <= len(sentence):
                     raise ValueError(
@@ -208,4 +211,4 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
                 "spans (type, start, end)"
             )
         return [list(get_spans(row, scheme)) for row in tags], scheme
-    return read_spans(rows, "y", sentences), None
+    return read_spans(rows, "y", X=sentences), None

@@ -12,9 +12,9 @@ from skdice._types import Data
 from skdice.estimators.tuned.decision import Decision
 from skdice.inspection.axes import given_axes, label_of, pyplot
 from skdice.metrics.decisions.bounds import Bound
+from skdice.metrics.decisions.chosen_objective import LOG_LOSS, in_full, resolve_scoring
 from skdice.metrics.decisions.held_out_rows import ClassRows, SpanRows
 from skdice.metrics.decisions.objectives import Objective
-from skdice.metrics.decisions.scoring import LOG_LOSS, in_full, resolve_scoring
 
 
 @checked

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from skdice._checks import as_numbers, checked, shown
+from skdice._checks import as_numbers, check_range, checked
 from skdice.inspection.axes import given_axes, label_of, pyplot
 from skdice.losses import LOSSES, DiceLoss, DSCLoss, Loss, TverskyLoss, resolve_loss
 
@@ -93,10 +93,7 @@ class LossGradientDisplay:
         for name, value in (("p_positive", p_positive), ("p_negative", p_negative)):
             if not 0 < value < 1:
                 raise ValueError(f"{name}={value!r} must lie between 0 and 1")
-        counts = {"n_points": n_points, "n_positive": n_positive, "n_negative": n_negative}
-        for name, count in counts.items():
-            if not 1 <= count <= MOST:
-                raise ValueError(f"{name}={shown(count)} must be an integer from 1 to {MOST:,}")
+        check_range(1, MOST, n_points=n_points, n_positive=n_positive, n_negative=n_negative)
         others = torch.tensor([p_positive] * n_positive + [p_negative] * n_negative).double()
         labels = torch.tensor([1] * n_positive + [0] * n_negative)
         p = np.linspace(0, 1, n_points + 2)[1:-1]

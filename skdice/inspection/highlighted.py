@@ -5,18 +5,15 @@ from __future__ import annotations
 import html
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skdice._checks import checked, naming, printable
 from skdice._types import Rows
 from skdice.inputs.sentences import as_sentences, read_tags
 from skdice.inputs.texts import as_single_texts
+from skdice.inspection.tagging_errors import spans_of_texts
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import flat_spans
-
-if TYPE_CHECKING:
-    pass
-from skdice.inspection.errors import spans_of_texts
 
 
 class MarkedRows:

@@ -14,8 +14,9 @@ from skdice._fitting import layers
 from skdice._tables import frame_of
 from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
+from skdice.estimators.evaluation import outputs_of
 from skdice.estimators.features import TransformerFeatures
-from skdice.estimators.scores import outputs_of
+from skdice.inputs.labels import label_table
 from skdice.inputs.rows import as_row_list, plain_values, row_keys
 from skdice.inputs.sentences import as_sentences
 from skdice.inspection.suspects import Record, innermost, texts_of, with_texts
@@ -121,7 +122,7 @@ def find_next(
         left = np.array([row for row in rows if row not in chosen], dtype=int)
         if part == "spread":
             middle = np.linalg.norm(vectors[left] - vectors[left].mean(axis=0), axis=1)
-            picked, values = _apart(vectors[left], size, first=int(middle.argmin()))
+            picked, values = _furthest_first(vectors[left], size, first=int(middle.argmin()))
         else:
             picked = np.argsort(-scores[part][left], kind="stable")[:size]
             values = scores[part][left[picked]]
@@ -138,7 +139,7 @@ def key_of(row: Any) -> Any:
     return " ".join(row.casefold().split()) if isinstance(row, str) else tuple(map(key_of, row))
 
 
-def _apart(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def _furthest_first(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Places of `n` rows, each the furthest from those before, and how far it is."""
     places, distances = [first][:n], [0.0][:n]
     nearest, squares = np.full(len(vectors), np.inf), (vectors**2).sum(axis=1)
@@ -156,16 +157,15 @@ def _apart(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray
 
 def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
     """Expected positives and doubt of each row, summed over its tokens or labels."""
-    tables = estimator.predict_proba(pool)
-    if several := isinstance(tables, list):  # a table (n, 2) for each label, as of a random forest
-        tables = np.column_stack([of_label[:, 1] for of_label in tables])
+    given = estimator.predict_proba(pool)
+    tables = label_table(given)
     sizes = [1] * len(tables)
     outputs = list(outputs_of(model))
     of_tags = tables.dtype == object
     if of_tags:
         sizes = [len(table) for table in tables]
         tables = np.concatenate([np.zeros((0, len(outputs))), *filter(len, tables)])
-    if several or getattr(model, "multilabel_", False):
+    if isinstance(given, list) or getattr(model, "multilabel_", False):
         positives, doubt = tables.sum(axis=1), (1 - np.abs(2 * tables - 1)).sum(axis=1)
     elif len(outputs) < 2:
         raise ValueError(

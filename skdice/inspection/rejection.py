@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import checked, same_length, shown
+from skdice._checks import check_range, checked, same_length, shown
 from skdice._types import Data
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.inputs.labels import UNKNOWN
@@ -43,8 +43,8 @@ class RejectDisplay:
     def __init__(self, rejected: Any, error: Any, *, chosen: float | None = None) -> None:
         names = ("rejected", "error")
         self.rejected, self.error = same_length(names, (rejected, error))
-        if chosen is not None and not 0 <= chosen <= 1:
-            raise ValueError(f"chosen={chosen} must be a share from 0 to 1, or None")
+        if chosen is not None:
+            check_range(0, 1, chosen=chosen)
         self.chosen = chosen
 
     @classmethod

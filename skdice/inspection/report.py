@@ -10,7 +10,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice._checks import check_has, check_lengths, checked, counted, position, shown
+from skdice._checks import (
+    check_has,
+    check_lengths,
+    check_range,
+    checked,
+    counted,
+    position,
+    shown,
+)
 from skdice._fitting import layers
 from skdice._tables import escaped, html_table
 from skdice._types import Data, Rows
@@ -19,16 +27,12 @@ from skdice.inputs.labels import as_labels, known_labels
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
-from skdice.inspection.classes import (
-    items_of,
-    items_of_several,
-    precision_recall_f1,
-    row_counts,
-    summed,
-)
-from skdice.inspection.errors import SpanConfusionDisplay, error_pairs
+from skdice.inspection.classes import items_of, items_of_several, row_counts, summed
 from skdice.inspection.highlighted import MarkedRows, outer
-from skdice.inspection.page import as_page, cut, picture
+from skdice.inspection.page import as_page, cut, listed, picture
+from skdice.inspection.tagging_errors import SpanConfusionDisplay
+from skdice.metrics.classification import precision_recall_f1
+from skdice.tags.pairing import pairs_by_span
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 
@@ -117,12 +121,8 @@ def html_report(
     >>> page.startswith("<!doctype html>")
     True
     """
-    if n_bootstraps > 1_000_000:
-        raise ValueError(f"n_bootstraps={n_bootstraps!r}: give at most 1,000,000")
-    counts = {"n_examples": n_examples, "n_bootstraps": n_bootstraps, "random_state": random_state}
-    for name, value in counts.items():
-        if value < 0:
-            raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
+    check_range(0, 1_000_000, n_bootstraps=n_bootstraps)
+    check_range(0, n_examples=n_examples, random_state=random_state)
     if labels is not None:
         labels = as_row_list("labels", labels)
     *around, model = _parts_of(estimator)
@@ -182,7 +182,8 @@ def _spans(
     found = _predicted(estimator, X, y_pred, len(true))
     true, found = model.task.paired_spans(model, inputs, true, found)
     classes, counts = row_counts(true, found)
-    wrong = np.array([len(error_pairs(t, p)) for t, p in zip(true, found, strict=True)])
+    pairs = map(pairs_by_span, true, found)
+    wrong = np.array([sum(right != ours for right, ours in row) for row in pairs])
     hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
     examples = []
     for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
@@ -319,11 +320,10 @@ def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
 
 
 def _page(table: str, pictures: list[str], examples: list[str], heading: str) -> str:
-    shown = "".join(f'<div class="example">{example}</div>' for example in examples)
     return (
         f'<h2>Scores</h2><div class="wide">{table}</div>'
         + ("<h2>Pictures</h2>" + "".join(pictures) if pictures else "")
-        + f"<h2>{heading}</h2>{shown or '<p>None: all rows are right.</p>'}"
+        + f"<h2>{heading}</h2>{listed(examples) or '<p>None: all rows are right.</p>'}"
     )
 
 

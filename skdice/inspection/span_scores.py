@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_choice, check_has, check_lengths, checked
+from skdice._checks import as_numbers, check_choice, check_has, checked
 from skdice._types import Rows
 from skdice.inputs.entities import read_entities
 from skdice.inputs.rows import as_row_list
@@ -72,9 +72,8 @@ def span_probabilities(
     """
     check_choice("scheme", scheme, ("auto", *SCHEMES))
     tables = [as_numbers("proba", table, 2) for table in as_row_list("proba", proba)]
-    rows, names = read_spans(spans, "spans"), [str(name) for name in classes]
-    check_lengths("sentences", proba=tables, spans=rows)
-    for i, (table, row) in enumerate(zip(tables, rows, strict=True)):
+    rows, names = read_spans(spans, "spans", proba=tables), [str(name) for name in classes]
+    for i, table in enumerate(tables):
         if len(table) and table.shape[1] != len(names):
             raise ValueError(
                 f"proba[{i}] has {table.shape[1]} columns, and classes {len(names)} names: give "
@@ -82,9 +81,6 @@ def span_probabilities(
             )
         if (table < 0).any():
             raise ValueError(f"proba[{i}] holds numbers below 0: give what predict_proba gives")
-        for span in row:
-            if not 0 <= span[1] < span[2] <= len(table):
-                raise ValueError(f"spans[{i}] holds {span}, outside the {len(table)} tokens")
     scheme = infer_scheme([], names) if scheme == "auto" else scheme
     posterior = SpanPosterior(names, scheme)
     with np.errstate(divide="ignore"):

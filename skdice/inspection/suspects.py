@@ -18,10 +18,10 @@ from skdice.backbones import load_tokenizer
 from skdice.inputs.labels import read_labels
 from skdice.inputs.sentences import as_sentences, as_tags, read_tags
 from skdice.inputs.texts import as_texts
-from skdice.inspection.errors import error_pairs
 from skdice.inspection.highlighted import MarkedRows
-from skdice.inspection.page import MAX_CHARACTERS, as_page, cut
+from skdice.inspection.page import MAX_CHARACTERS, as_page, cut, listed
 from skdice.model_selection.folds import out_of_fold
+from skdice.tags.pairing import kind_of, pairs_by_span
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span
@@ -271,15 +271,17 @@ class _Sentences:
         threshold = {kind: np.mean(values) for kind, values in of_type.items()}
         for i, (spans, row) in enumerate(zip(given, scores, strict=True)):
             known: dict[Any, float] = dict(zip(spans, row.tolist(), strict=True))
-            for kind, ours, model in error_pairs(spans, get_spans(pred[i], scheme)):
-                if ours is not None and not _below(known[ours], threshold[ours[0]]):
+            for ours, model in pairs_by_span(spans, get_spans(pred[i], scheme)):
+                trusted = ours is not None and not _below(known[ours], threshold[ours[0]])
+                if trusted or ours == model:
                     continue
                 p_model = float(posterior(logs[i], [model])[0]) if model else 1 - known[ours]
                 sides = [span for span in (ours, model) if span]
                 start, end = min(s[1] for s in sides), max(s[2] for s in sides)
                 words = [(j, true[i][j]) for j in range(start, end) if true[i][j] is not None]
                 p_given = float(min(tables[i][j][column[tag]] for j, tag in words))
-                yield p_given, self._record(i, SPAN_KINDS[kind], ours, model, p_model, 1 - p_given)
+                kind = SPAN_KINDS[kind_of(ours, model)]
+                yield p_given, self._record(i, kind, ours, model, p_model, 1 - p_given)
 
     def _record(self, row: int, kind: str, ours: Any, model: Any, *scores: float) -> Record:
         places = self.place(row, ours), self.place(row, model)
@@ -339,9 +341,8 @@ def suspects_page(records: list[Record], X: Any, title: str, n_shown: int = 200)
                 span = record[key], record[f"{prefix}start"], record[f"{prefix}end"]
                 what += MarkedRows([_around(row, span)])._repr_html_()
         examples.append(what)
-    shown_rows = "".join(f'<div class="example">{example}</div>' for example in examples)
     about = f"{len(records):,} suspects, {len(examples):,} shown; the surest errors come first"
-    return as_page(title, about, shown_rows or "<p>None.</p>")
+    return as_page(title, about, listed(examples) or "<p>None.</p>")
 
 
 def _around(row: Any, span: Span) -> tuple[Any, list[Span]]:

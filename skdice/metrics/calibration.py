@@ -9,8 +9,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, log_softmax
 
-from skdice._checks import checked, same_length
+from skdice._checks import check_range, checked, same_length
 from skdice._types import ArrayLike, Rows
+from skdice.inputs.labels import label_table
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import ScoredSpan
 
@@ -59,8 +60,7 @@ def expected_calibration_error(y_true: Rows, y_proba: ArrayLike, *, n_bins: int 
         raise ValueError("y_true must hold 0 and 1 only, 1 where the event happened")
     if not ((p >= 0) & (p <= 1)).all():
         raise ValueError("y_proba must hold probabilities, from 0 to 1")
-    if not 1 <= n_bins <= 1_000_000:
-        raise ValueError(f"n_bins={n_bins} must be from 1 to 1,000,000")
+    check_range(1, 1_000_000, n_bins=n_bins)
     bins = np.minimum((p * n_bins).astype(int), n_bins - 1)
     off = np.bincount(bins, p - true)
     return float(np.abs(off).sum() / max(len(p), 1))
@@ -122,9 +122,7 @@ def log(probabilities: np.ndarray) -> np.ndarray:
 
 def log_odds(probabilities: Any) -> np.ndarray:
     """Log-odds of labels, shape (n, n_labels); finite for 0 and 1 too."""
-    if isinstance(probabilities, list):  # a table (n, 2) for each label, as of a random forest
-        probabilities = np.column_stack([table[:, 1] for table in probabilities])
-    p = np.asarray(probabilities, dtype=np.float64)
+    p = np.asarray(label_table(probabilities), dtype=np.float64)
     return log(p) - np.log(np.maximum(1 - p, np.finfo(np.float64).epsneg))
 
 

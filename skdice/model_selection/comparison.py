@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from skdice import __version__
 from skdice._checks import check_has, checked, shown
-from skdice._tables import html_table, text_table
+from skdice._tables import frame_of, html_table, text_table
 from skdice._types import Data
 from skdice.datasets.reading import parse_json
 from skdice.engine.checkpoints import digest
@@ -167,11 +167,7 @@ class Comparison:
                 apart = dict(zip(("to_best", "low", "high"), self.behind(model), strict=True))
                 spread = {"f1_sd": model.sd("f1"), "n_runs": len(model.runs)}
                 records.append({"row": model.label, **scores, **spread, **apart})
-        try:
-            import pandas as pd
-        except ImportError:
-            return records
-        return pd.DataFrame(records)
+        return frame_of(records)
 
     @property
     def averages(self) -> tuple[str, ...]:

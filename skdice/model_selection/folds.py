@@ -17,7 +17,7 @@ from skdice._checks import check_has, checked, shown
 from skdice._types import Data, Rows
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
 from skdice.estimators.before_folds import check_rows, with_pos_label
-from skdice.estimators.held_out import aligned, fitted_on, group_folds, probabilities_of
+from skdice.estimators.fold_fits import aligned, fitted_on, group_folds, probabilities_of
 from skdice.inputs.entities import Entity
 from skdice.inputs.labels import as_labels
 from skdice.inputs.rows import check_given, object_array, plain_values, take

@@ -11,6 +11,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice._warn import warn
+from skdice.datasets.row import Row
 from skdice.engine import adapters
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.encoded import EncodedDataset
@@ -264,11 +265,8 @@ class Task(ABC):
         """Return the formats in which a model's predictions are written, as in `formats`."""
         return self.formats
 
-    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
-        """Return a row in a format: a record of JSON lines, or the text of its line or lines.
-
-        `meta` is what else is known of the input, and `found` what was predicted.
-        """
+    def written(self, model: Any, how: str, row: Row) -> Any:
+        """Return a row whose y was predicted: a record of JSON, or the text of its lines."""
         raise NotImplementedError
 
     def reported(self, model: Any, X: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from skdice.datasets.row import Row
 from skdice.inputs.answers import as_questions
 from skdice.tasks._base import Task
 from skdice.tasks.token_rows import table_of_scores
@@ -26,9 +27,9 @@ class QuestionRows(Task):
         """Return the contexts: questions on one context are split together."""
         return [context for _, context in X]
 
-    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
+    def written(self, model: Any, how: str, row: Row) -> Any:
         """Return the question and its answer."""
-        return {"id": meta["id"], "question": x[0], "answer": found}
+        return {"id": row.meta["id"], "question": row.x[0], "answer": row.y}
 
     def report(
         self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool

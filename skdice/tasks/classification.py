@@ -15,6 +15,7 @@ from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
+from skdice.datasets.row import Row
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
@@ -33,7 +34,7 @@ from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
-from skdice.tasks._labels import further_labels, held_out_labels, new_labels
+from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
 
@@ -334,11 +335,12 @@ class Classification(Task):
             return ClassScorer()
         return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
 
-    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
+    def written(self, model: Any, how: str, row: Row) -> Any:
         """Return the id if there is one, the text, its label or labels, and their probabilities.
 
         As a line they are the label, or a list of JSON of several, and the text.
         """
+        x, found, meta = row.x, row.y, row.meta
         texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
         if how == "tsv":
             label = json.dumps(found, ensure_ascii=False) if isinstance(found, list) else found

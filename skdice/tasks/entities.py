@@ -14,12 +14,12 @@ from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.entities import Entity, check_type, read_entities
 from skdice.inputs.rows import as_row_list, check_weights
 from skdice.inputs.texts import as_single_texts
-from skdice.metrics.span import report_of_spans, report_text
+from skdice.metrics.spans import report_of_spans, report_text
 from skdice.tags.schemes import infer_scheme
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Blocks, label_names
 from skdice.tasks.tagging import Tagging
-from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
+from skdice.text.alignment import REGIONS, align, tags_of_texts, typed_spans, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
 from skdice.text.long_texts import Cuts
 from skdice.text.words import (
@@ -172,7 +172,7 @@ class Entities(Tagging):
         self, model: Any, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted entities as (type, start, end) for each row."""
-        return _typed(true), _typed(read_entities(predicted, inputs))
+        return typed_spans(true), typed_spans(read_entities(predicted, inputs))
 
     def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
         """Count entities of unknown types as misses."""
@@ -230,11 +230,7 @@ class Entities(Tagging):
         self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """Return the report of entities."""
-        true, found = (
-            [[(label, start, end) for start, end, label, *_ in row] for row in rows]
-            for rows in (y, predicted)
-        )
-        table = report_of_spans(true, found, mode)
+        table = report_of_spans(typed_spans(y), typed_spans(predicted), mode)
         return table if as_json else report_text(table)
 
     # ---- models of transformers
@@ -261,11 +257,6 @@ def _without_glued(text: str, row: list[Entity]) -> list[Entity]:
         if all(e.end <= start or end <= e.start for e in row)
     ]
     return [*row, *free]
-
-
-def _typed(rows: list[list[Entity]]) -> list[list[Any]]:
-    """Entities as (type, start, end), without regions."""
-    return [[(e.label, e.start, e.end) for e in row if e.label not in REGIONS] for row in rows]
 
 
 def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entity]:

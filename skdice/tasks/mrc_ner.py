@@ -21,8 +21,8 @@ from skdice.tags.spans import ScoredSpan, Span, flat_spans
 from skdice.tasks.token_rows import TokenRows, table_of_scores
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
-from skdice.text.qa import QueryWindow, encode_queries
 from skdice.text.queries import check_queries
+from skdice.text.question_windows import QueryWindow, encode_queries
 
 # A span, and the geometric mean and the minimum of its three probabilities.
 Candidate = tuple[Span, float, float]

@@ -21,7 +21,7 @@ from skdice.tasks._question_rows import QuestionRows
 from skdice.text.best_answers import Candidate, best_answers, tune_null_threshold
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
-from skdice.text.qa import ReadingWindow, encode_questions, is_mark
+from skdice.text.question_windows import ReadingWindow, encode_questions, is_mark
 
 Ranked = tuple[list[Candidate], float]  # answers, the best first, and the score of none
 

@@ -22,7 +22,7 @@ from skdice.metrics import (
     span_report,
 )
 from skdice.metrics.calibration import SpanScales
-from skdice.metrics.credit import MODES
+from skdice.metrics.partial_credit import MODES
 from skdice.tags.decoding import decode
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import (

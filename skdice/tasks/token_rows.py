@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from skdice.datasets.row import Row
 from skdice.tasks._base import Task
 
 
@@ -21,16 +22,17 @@ class TokenRows(Task):
     unit = "tokens"
     judged = "spans"
 
-    def written(self, model: Any, how: str, x: Any, meta: dict[str, Any], found: Any) -> Any:
+    def written(self, model: Any, how: str, row: Row) -> Any:
         """Return a line for each token and its tag, or the tokens, tags if any, and spans."""
+        x = row.x
         if how == "conll":
-            return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
-        tags, spans = found
+            return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, row.y, strict=True))
+        tags, spans = row.y
         rounded = [(*span[:3], round(span.score, 6)) for span in spans]
         if how == "spans":
             names = ("type", "start", "end", "text", "score")
             cells = ((*span[:3], " ".join(x[span[1] : span[2]]), span[3]) for span in rounded)
-            return {"tokens": x, "spans": [dict(zip(names, row, strict=True)) for row in cells]}
+            return {"tokens": x, "spans": [dict(zip(names, of, strict=True)) for of in cells]}
         return {"tokens": x, **({} if model.scheme_ is None else {"tags": tags}), "spans": rounded}
 
 

@@ -12,9 +12,8 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import Entity, read_entities
-from skdice.inputs.rows import is_ordered, plain_values
 from skdice.inputs.texts import as_single_texts
-from skdice.tags.spans import flat_spans
+from skdice.tags.spans import Span, flat_spans
 from skdice.text.words import Words, plain_words
 
 # Labels of regions, not entities: one that was not annotated, and one that holds no entity.
@@ -40,10 +39,9 @@ class TextTags(list[str | None]):
     entities: Sequence[Entity]
 
 
-def holds_texts(X: Any) -> bool:
-    """Return True if the rows of X are texts, and not lists of tokens."""
-    rows = plain_values(X)
-    return is_ordered(rows) and len(rows) > 0 and isinstance(next(iter(rows)), str)
+def typed_spans(rows: Iterable[Iterable[Any]]) -> list[list[Span]]:
+    """Entities of texts as (type, start, end), without regions."""
+    return [[(e[2], e[0], e[1]) for e in row if e[2] not in REGIONS] for row in rows]
 
 
 def tags_of_texts(X: Any, y: Any) -> list[Any]:

@@ -429,6 +429,24 @@ def test_compare_writes_table_chart_and_figures(files, tiny_backbone, train):
     assert sorted(p.name for p in out.iterdir()) == ["comparison.json", "comparison.png"]
 
 
+def test_compare_prints_the_table_of_python(files, tiny_backbone, monkeypatch):
+    found = []
+
+    def kept(*args, **kwargs):
+        found.append(compare_losses(*args, **kwargs))
+        return found[0]
+
+    monkeypatch.setattr("skdice.model_selection.comparison.compare_losses", kept)
+    result = run(
+        "compare", "--train", files / "sms.tsv", "--losses", "ce, ce + tuned", "--seeds", 1,
+        "--features", "--max-epochs", 1, "--backbone", tiny_backbone, "--out", files / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    names, lines = found[0].table()
+    shown = [re.split(" {2,}", line.strip()) for line in result.output.splitlines()]
+    assert all(cells in shown for cells in (names, *lines))
+
+
 def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
     result = run(
         "compare", "--losses", "ce", "--seeds", 1, "--max-epochs", 1, "--limit", 20,

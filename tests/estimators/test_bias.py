@@ -48,7 +48,7 @@ from skdice.metrics import (
     span_f1_score,
 )
 from skdice.metrics.calibration import SpanScales, judged
-from skdice.metrics.decisions.span_counts import SpanCounter
+from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.metrics.decisions.tuning import tune_bias
 from skdice.tags.schemes import SCHEMES, get_spans
 from skdice.tags.spans import ScoredSpan

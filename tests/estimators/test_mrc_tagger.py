@@ -18,7 +18,7 @@ from skdice.losses import DiceLoss
 from skdice.metrics import (
     span_f1_score,
 )
-from skdice.text.qa import candidate_pairs
+from skdice.text.question_windows import candidate_pairs
 from tests.estimators.readers import (
     NESTED,
     SENTENCES,

@@ -18,7 +18,7 @@ from skdice.exceptions import SwappedPairWarning, TruncationWarning
 from skdice.metrics import (
     answer_f1_score,
 )
-from skdice.text.qa import encode_questions
+from skdice.text.question_windows import encode_questions
 from tests.estimators.readers import (
     CONTEXTS,
     SENTENCES,

@@ -19,7 +19,7 @@ from skdice import DiceTokenClassifier
 from skdice.engine.fit_plan import encode
 from skdice.losses import LOSSES, TverskyLoss
 from skdice.metrics import Fbeta, span_f1_score, span_f1_scorer, token_f1_score
-from skdice.metrics.decisions.span_counts import SpanCounter
+from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.resampling import TextUnderSampler
 from skdice.tags.decoding import decode
 from skdice.tags.schemes import check_tags, get_spans

@@ -21,12 +21,20 @@ from skdice import (
 from skdice.inspection import (
     DecisionDisplay,
     LossGradientDisplay,
+    RejectDisplay,
     TverskySweepDisplay,
+    html_report,
     reading_imbalance,
     span_hits,
 )
 from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
-from skdice.metrics import AlertBudget, PrecisionAtRecall, RecallAtPrecision, span_report
+from skdice.metrics import (
+    AlertBudget,
+    PrecisionAtRecall,
+    RecallAtPrecision,
+    expected_calibration_error,
+    span_report,
+)
 from skdice.model_selection import LossSearchCV, compare_losses, loss_space
 from skdice.tags.spans import ScoredSpan
 from tests.fits import never_fitted
@@ -445,3 +453,18 @@ def test_a_decision_refuses_what_it_cannot_draw():
     display = DecisionDisplay([0, 1], [0.5, 0.6], [0.5, 0.5], [0.1, 0.2], measure="F$1")
     only = display.plot().axes_[0]
     assert display.plot(axes=only).axes_ == [only]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: span_report([["O"]], [["O"]], digits=101), "digits=101 must be from 0 to 100"),
+        (lambda: expected_calibration_error([1], [1], n_bins=0), "n_bins=0 must be from 1 to 1,00"),
+        (lambda: RejectDisplay([0], [0], chosen=float("nan")), "chosen=nan must be from 0 to 1"),
+        (lambda: LossGradientDisplay.from_losses(n_points=0), "n_points=0 must be from 1 to 1,000"),
+        (lambda: html_report(None, [], [], n_examples=-1), "n_examples=-1 must be at least 0"),
+    ],
+)
+def test_a_range_is_told_in_the_same_words(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

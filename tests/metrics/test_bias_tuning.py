@@ -29,11 +29,11 @@ from skdice.metrics import (
 )
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions import held_out_rows
+from skdice.metrics.decisions.chosen_objective import resolve_scoring
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, SpanRows
 from skdice.metrics.decisions.objectives import BalancedAccuracy
-from skdice.metrics.decisions.scoring import resolve_scoring
-from skdice.metrics.decisions.span_counts import SpanCounter
+from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.metrics.decisions.tuning import tune, tune_bias
 from skdice.tags.schemes import SCHEMES
 

@@ -22,7 +22,7 @@ from skdice import (
     DiceTokenClassifier,
     TfidfClassifier,
 )
-from skdice.cli._story import verdict
+from skdice.cli._verdict import verdict
 from skdice.engine.net import FineTuningNet
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate

@@ -19,7 +19,7 @@ from skdice.inputs.texts import as_texts
 from skdice.metrics import span_f1_score
 from skdice.text.encoding import Window, Windows, _cut, encode_sentences
 from skdice.text.long_texts import encode_texts
-from skdice.text.qa import encode_questions
+from skdice.text.question_windows import encode_questions
 from tests import data
 
 TEXTS, PAIRS = data.TEXTS[:2], data.PAIRS[:2]

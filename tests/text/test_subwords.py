@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers
 from skdice.backbones import load_tokenizer
 from skdice.text import subwords
 from skdice.text.long_texts import Cuts, encode_texts
-from skdice.text.qa import encode_questions
+from skdice.text.question_windows import encode_questions
 from tests.text.pieces import pieces_of
 
 PARTS = st.sampled_from(

@@ -11,38 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice._names import FORMATS, made
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity, fields_of
-
-
-class Record(NamedTuple):
-    """A text as a tool wrote it."""
-
-    place: str
-    texts: tuple[str, ...]  # in which the offsets may count; the first is preferred
-    spans: list[Entity]  # of `raw`: their offsets are not checked
-    metadata: dict[str, Any]
-    checks: tuple[Entity, ...] = ()  # tokens, whose texts show whether offsets are right
-    unit: str | None = None  # what the record says that its offsets count
-    labels: dict[str, list[str]] | None = None  # of the whole text, by the name of the question
-
-
-def without_scores(record: Record) -> Record:
-    """A record of entities that a person accepted: they are no predictions any more."""
-    return record._replace(spans=[span._replace(score=None) for span in record.spans])
-
-
-class Row(NamedTuple):
-    """A text to write."""
-
-    text: str
-    entities: list[Entity]  # the offsets count what the tool counts
-    metadata: dict[str, Any]
-    predicted: bool = False
 
 
 class Format(ABC):
@@ -53,8 +28,7 @@ class Format(ABC):
     rank: ClassVar[int] = 0  # the order in which formats may claim a file
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
     knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
-
-    is_tagged: ClassVar[bool] = False  # whether its files are tagged sentences as well
+    lines: ClassVar[bool] = False  # whether a file is lines of JSON
 
     def keeps(self, path: Path) -> frozenset[str] | None:
         """The names of metadata that a file has a place for; None if it is all."""
@@ -64,24 +38,28 @@ class Format(ABC):
         """Return True if a folder, or a file that is not JSON, is in this format."""
         return False
 
-    def holds_in(self, source: Source) -> str:
-        """Return what a claimed file holds: entities, or labels of whole texts."""
+    def task_of(self, source: Source) -> str:
+        """Return the task of the rows of a file that is claimed."""
         return "entities"
 
     def holds(self, value: Any) -> tuple[str, ...]:
-        """Return what a value of a JSON file holds in this format: "entities", "labels", or both.
+        """Return the tasks of a value of a JSON file: "entities", "classification", or both.
 
         It is "empty" for a text of this format in which nothing is marked.
         """
         return ()
 
     @abstractmethod
-    def read(self, source: Source) -> Iterator[Record]:
-        """The texts of a file."""
+    def read(self, source: Source) -> Iterator[Row]:
+        """The texts of a file, with their `Marks`, or with labels if the source wants these."""
 
-    @abstractmethod
+    def is_text(self, path: Path | None) -> bool:
+        """Return True if a file is text that can be written row by row, by `dump`."""
+        return False
+
     def write(self, path: Path, rows: list[Row]) -> None:
-        """Write all texts."""
+        """Write all texts of a file that is not; y of a row are its entities, of type `Entity`."""
+        raise NotImplementedError(f"{self.name} is written row by row")
 
 
 class JsonFormat(Format):
@@ -90,16 +68,11 @@ class JsonFormat(Format):
     lines: ClassVar[bool] = True
 
     @abstractmethod
-    def dump(self, row: Row) -> Any:
-        """A text as a JSON value."""
+    def dump(self, row: Row, predicted: bool) -> Any:
+        """A text as a JSON value; offsets count what the tool counts."""
 
     def is_text(self, path: Path | None) -> bool:
-        """Return True if a file is text, that can be written row by row."""
         return True
-
-    def write(self, path: Path, rows: list[Row]) -> None:
-        """Never called: `dump` gives each row."""
-        raise NotImplementedError("written row by row")
 
 
 @cache
@@ -115,14 +88,6 @@ def formats() -> dict[str, Format]:
 # ---- for the readers
 
 
-def raw(start: Any, end: Any, label: Any, text: Any = None, score: Any = None) -> Entity:
-    """An entity as a tool wrote it, before its offsets are checked.
-
-    Of one that is discontinuous, start and end are tuples with those of its parts.
-    """
-    return Entity(start, end, label, score, text)
-
-
 def span_of(item: Any) -> Entity | None:
     """An entity of a file, which may begin with its type; None if it has no place."""
     if isinstance(item, list) and len(item) < 3:
@@ -133,17 +98,33 @@ def span_of(item: Any) -> Entity | None:
     return None if found["start"] is None and found["end"] is None else raw(**found)
 
 
+def without_scores(spans: list[Entity]) -> list[Entity]:
+    """Entities that a person accepted: they are no predictions any more."""
+    return [span._replace(score=None) for span in spans]
+
+
 def spans_of(source: Source, place: str, items: Any) -> list[Entity]:
     """The entities of a list."""
-    spans = []
     if not isinstance(items, list):
         raise source.fault(place, f"{shown(items)} is no list of entities")
-    for item in items:
-        span = span_of(item)
-        if span is None:
-            raise source.fault(place, f"{shown(item)} is no entity: it needs start, end and label")
-        spans.append(span)
+    spans = [span for item in items if (span := span_of(item)) is not None]
+    if len(spans) < len(items):
+        wrong = next(item for item in items if span_of(item) is None)
+        raise source.fault(place, f"{shown(wrong)} is no entity: it needs start, end and label")
     return spans
+
+
+def row_of(
+    source: Source, place: str, record: Mapping[str, Any], text: str, name: str | None, items: Any
+) -> Row:
+    """The row of a record: its text, its entities, and all that its other fields hold.
+
+    One of these may say what offsets count, as we write it.
+    """
+    unit = record.get("offsets")
+    unit = unit if unit in ("codepoints", "utf16", "bytes") else None
+    rest = rest_of(record, text, name, "offsets" if unit else None)
+    return Row(place, record[text], Marks(spans_of(source, place, items), unit=unit), rest)
 
 
 OWN = "skdice"  # the field of what another reader would take for its own
@@ -181,14 +162,24 @@ def rest_of(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
     return {**rest, **(ours or {})}
 
 
-def marks(record: Mapping[str, Any]) -> list[str]:
-    """The field that says what offsets count, if the record has it; we write it."""
-    return ["offsets"] if record.get("offsets") in ("codepoints", "utf16", "bytes") else []
-
-
 def without(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
     """All of a record but some of its fields."""
     return {name: value for name, value in record.items() if name not in names}
+
+
+# ---- for the writers
+
+
+def parts_of(entity: Entity, *names: str) -> dict[str, Any]:
+    """Some parts of an entity by their names; a score only if there is one."""
+    parts = {name: getattr(entity, name) for name in names}
+    return without(parts, "score") if entity.score is None else parts
+
+
+def of_each(row: Row, name: str) -> list[Any] | None:
+    """The metadata of this name, if it is a list with a value for each entity."""
+    known = row.meta.get(name)
+    return known if isinstance(known, list) and len(known) == len(row.y) else None
 
 
 # Some programs end a line at these.

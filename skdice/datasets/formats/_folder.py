@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Row, as_json
+from skdice.datasets.formats._base import as_json
 from skdice.datasets.reading import fault, parse_json, read_text
+from skdice.datasets.row import Row
+from skdice.folders import replaced
 
 METADATA = "metadata.jsonl"  # beside the documents, of all that their format has no place for
 _PART = re.compile(r"[\w+,=@ -][\w.+,=@ -]*")
@@ -20,7 +23,7 @@ def names_of(rows: list[Row]) -> list[str]:
     taken: set[str] = set()
     numbers: dict[str, int] = {}  # the next to try behind a name, so that none is tried twice
     for i, row in enumerate(rows):
-        name = str(row.metadata.get("id", ""))
+        name = str(row.meta.get("id", ""))
         if not all(map(_PART.fullmatch, name.split("/"))) or len(name.encode()) > 200:
             name = f"text-{i:0{len(str(len(rows)))}}"
         stem, n = name, max(i, numbers.get(name.casefold(), 0))
@@ -32,17 +35,41 @@ def names_of(rows: list[Row]) -> list[str]:
     return names
 
 
-def write_metadata(folder: Path, names: list[str], rows: list[Row]) -> None:
-    """Write the metadata and the order of texts, where the names of their files do not tell."""
-    if names == sorted(names) and all(
-        row.metadata in ({}, {"id": name}) for row, name in zip(rows, names, strict=True)
-    ):
-        return
-    values = ({"file": n, "metadata": r.metadata} for n, r in zip(names, rows, strict=True))
-    (folder / METADATA).write_bytes("".join(as_json(value) + "\n" for value in values).encode())
+def write_folder(
+    path: Path, rows: list[Row], files_of: Callable[[Row, str], dict[str, str]]
+) -> None:
+    """Write a folder with the files of each text, which come by their suffixes.
+
+    The metadata and the order of texts stand beside them, where the names of the files do not tell.
+    """
+    names = names_of(rows)
+    with replaced(path, lambda name: False, each_file=False) as folder:
+        for row, name in zip(rows, names, strict=True):
+            for suffix, content in files_of(row, name).items():
+                file = folder / f"{name}{suffix}"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content.encode())
+        known = [{"file": n, "metadata": r.meta} for n, r in zip(names, rows, strict=True)]
+        told = all(each["metadata"] in ({}, {"id": each["file"]}) for each in known)
+        if names != sorted(names) or not told:
+            text = "".join(as_json(each) + "\n" for each in known)
+            (folder / METADATA).write_bytes(text.encode())
 
 
-def read_metadata(folder: Path) -> dict[str, dict[str, Any]]:
+def documents_of(
+    folder: Path, paths: dict[str, Path]
+) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """The name, the path and the metadata of each document of a folder.
+
+    Those that the metadata know come in its order; the others behind, by the alphabet.
+    """
+    metadata = _read_metadata(folder)
+    order = {name: i for i, name in enumerate(metadata)}
+    for name in sorted(paths, key=lambda name: (order.get(name, len(order)), name)):
+        yield name, paths[name], metadata.get(name, {"id": name})
+
+
+def _read_metadata(folder: Path) -> dict[str, dict[str, Any]]:
     """The metadata by the names of files, in the order of the texts."""
     path = folder / METADATA
     found: dict[str, dict[str, Any]] = {}
@@ -57,9 +84,3 @@ def read_metadata(folder: Path) -> dict[str, dict[str, Any]]:
             raise fault(path, number, problem)
         found[known["file"]] = known["metadata"]
     return found
-
-
-def in_order(names: list[str], metadata: dict[str, Any]) -> list[str]:
-    """Names in the order of the metadata; the others behind, by the alphabet."""
-    order = {name: i for i, name in enumerate(metadata)}
-    return sorted(names, key=lambda name: (order.get(name, len(order)), name))

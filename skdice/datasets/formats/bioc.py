@@ -17,8 +17,9 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Format, Record, Row, as_json, raw
+from skdice.datasets.formats._base import Format, as_json, of_each
 from skdice.datasets.reading import first_line, suffix_of
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
@@ -46,14 +47,14 @@ class BioC(Format):
         fits = any(isinstance(d, dict) and isinstance(d.get("passages"), list) for d in documents)
         return ("entities",) if fits else ()
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         values = source.values if source.is_json else [("the file", _of_xml(source))]
         number = 0
         for place, value in values:
             for document in _documents(value):
                 number += 1
                 where = place if document is value else f"{place}, document {number}"
-                yield _record(source, where, document)
+                yield _row(source, where, document)
 
     def write(self, path: Path, rows: list[Row]) -> None:
         documents = [_document(i, row) for i, row in enumerate(rows)]
@@ -74,11 +75,11 @@ def _documents(value: Any) -> list[Any]:
     return [value] if "passages" in value else []
 
 
-def _record(source: Source, place: str, document: Any) -> Record:
+def _row(source: Source, place: str, document: Any) -> Row:
     text, moved = "", 0  # how far offsets are from the text's
     spans: list[Entity] = []
     identifiers: list[Any] = []
-    if source.listed(place, document, "annotations", dict) and source.with_entities:
+    if source.listed(place, document, "annotations", dict) and source.labelled:
         raise source.fault(place, "an annotation stands outside the passages: move it into one")
     for passage in source.listed(place, document, "passages", dict):
         for piece in (passage, *source.listed(place, passage, "sentences", dict)):
@@ -99,7 +100,7 @@ def _record(source: Source, place: str, document: Any) -> Record:
                 raise source.fault(place, f"a passage has the text {shown(held)}")
             moved = begin - offset
             listed = source.listed(place, piece, "annotations", dict)
-            for item in listed if source.with_entities else ():
+            for item in listed if source.labelled else ():
                 infons = item.get("infons")
                 known = infons if isinstance(infons, dict) else {}
                 if source.layer and not str(known.get("type")).endswith(source.layer):
@@ -118,7 +119,7 @@ def _record(source: Source, place: str, document: Any) -> Record:
         metadata |= more if isinstance(more, dict) else {}
     if any(each is not None for each in identifiers):
         metadata["identifiers"] = identifiers
-    return Record(place, (text,), spans, metadata)
+    return Row(place, text, Marks(spans), metadata)
 
 
 def _span(
@@ -154,12 +155,11 @@ def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) ->
 
 
 def _document(i: int, row: Row) -> dict[str, Any]:
-    known = row.metadata.get("identifiers")
-    ids = known if isinstance(known, list) and len(known) == len(row.entities) else None
+    ids = of_each(row, "identifiers")
     if ids and not all(each is None or isinstance(each, str) for each in ids):
         ids = None
     annotations = []
-    for j, entity in enumerate(row.entities):
+    for j, entity in enumerate(row.y):
         infons = {"type": str(entity.label)}
         if ids is not None and ids[j] is not None:
             infons["identifier"] = ids[j]
@@ -169,9 +169,9 @@ def _document(i: int, row: Row) -> dict[str, Any]:
         annotations.append(
             {"id": str(j), "infons": infons, "text": entity.text, "locations": [place]}
         )
-    passage = {"offset": 0, "infons": {}, "text": row.text, "sentences": []}
+    passage = {"offset": 0, "infons": {}, "text": row.x, "sentences": []}
     passage |= {"annotations": annotations, "relations": []}
-    name, infons = _infons(row.metadata, ids)
+    name, infons = _infons(row.meta, ids)
     return {"id": str(i) if name is None else name, "infons": infons, "passages": [passage]}
 
 

@@ -15,16 +15,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from skdice.datasets.formats._base import Format, Record, Row, raw
-from skdice.datasets.formats._folder import (
-    in_order,
-    names_of,
-    read_metadata,
-    write_metadata,
-)
+from skdice.datasets.formats._base import Format
+from skdice.datasets.formats._folder import documents_of, write_folder
 from skdice.datasets.reading import fault, read_text
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
-from skdice.folders import replaced
 from skdice.inputs.entities import Entity
 
 _SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
@@ -43,45 +38,38 @@ class Brat(Format):
         beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
         return path.is_dir() or path.suffix == ".ann" or beside
 
-    def read(self, source: Source) -> Iterator[Record]:
-        return _read(source)
+    def read(self, source: Source) -> Iterator[Row]:
+        path = source.path
+        folder = path if path.is_dir() else path.parent
+        documents = {path.with_suffix("")}
+        if path.is_dir():
+            files = path.rglob("*")
+            stems = {p.with_suffix("") if p.suffix in (".txt", ".ann") else p for p in files}
+            documents = {p for p in stems if _text_file(p).is_file() or _files(p)}
+        if not documents:
+            raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
+        names = {document.relative_to(folder).as_posix(): document for document in documents}
+        for name, document, metadata in documents_of(folder, names):
+            text_file = _text_file(document)
+            if not text_file.is_file():
+                raise fault(path, f"{name}.ann", f"there is no {name}.txt beside it")
+            if source.labelled and not _files(document):
+                source.skipped["without a file .ann"] += 1
+                continue
+            text = read_text(text_file, source.encoding)
+            others = [text.replace("\r\n", "\n")]
+            if text_file.read_bytes().startswith(codecs.BOM_UTF8):
+                others += ["\ufeff" + each for each in (text, *others)]
+            spans = list(_spans(source, document)) if source.labelled else []
+            marks = Marks(spans, others=tuple(other for other in others if other != text))
+            yield Row(f"{name}.ann", text, marks, metadata)
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        _write(path, rows)
+        write_folder(path, rows, _files_of)
 
 
-def _read(source: Source) -> Iterator[Record]:
-    path = source.path
-    folder = path if path.is_dir() else path.parent
-    if path.is_dir():
-        documents = {
-            p.with_suffix("") if p.suffix in (".txt", ".ann") else p for p in path.rglob("*")
-        }
-        documents = {p for p in documents if p.with_name(p.name + ".txt").is_file() or _has_ann(p)}
-    else:
-        documents = {path.with_suffix("")}
-    if not documents:
-        raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
-    metadata = read_metadata(folder)
-    names = {document.relative_to(folder).as_posix(): document for document in documents}
-    for name in in_order(list(names), metadata):
-        document = names[name]
-        text_file = document.with_name(document.name + ".txt")
-        if not text_file.is_file():
-            raise fault(path, f"{name}.ann", f"there is no {name}.txt beside it")
-        if source.with_entities and not _has_ann(document):
-            source.skipped["without a file .ann"] += 1
-            continue
-        text = read_text(text_file, source.encoding)
-        texts = dict.fromkeys((text, text.replace("\r\n", "\n")))
-        if text_file.read_bytes().startswith(codecs.BOM_UTF8):
-            texts |= dict.fromkeys("\ufeff" + each for each in tuple(texts))
-        spans = list(_spans(source, document)) if source.with_entities else []
-        yield Record(f"{name}.ann", tuple(texts), spans, metadata.get(name, {"id": name}))
-
-
-def _has_ann(document: Path) -> bool:
-    return any(_files(document))
+def _text_file(document: Path) -> Path:
+    return document.with_name(document.name + ".txt")
 
 
 def _files(document: Path) -> list[Path]:
@@ -101,44 +89,34 @@ def _spans(source: Source, document: Path) -> Iterator[Entity]:
                 continue
             match = re.fullmatch(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)[ ]*(?:\t(.*))?", rest, re.DOTALL)
             if not name.startswith("T") or match is None:
-                problem = (
-                    f"{line[:60]!r} is not 'T1<tab>TYPE START END<tab>text', nor another line "
-                )
-                raise fault(file, number, problem + "of brat's: mend it")
+                problem = f"{line[:60]!r} is not 'T1<tab>TYPE START END<tab>text', nor another "
+                raise fault(file, number, problem + "line of brat's: mend it")
             label, places, text = match.groups()
             parts = (map(int, place.split()) for place in places.split(";"))
             starts, ends = zip(*parts, strict=True)
             yield raw(starts, ends, label, text, scores.get(name))
 
 
-def _write(path: Path, rows: list[Row]) -> None:
-    names = names_of(rows)
-    with replaced(path, lambda name: False, each_file=False) as folder:
-        for row, name in zip(rows, names, strict=True):
-            if row.text.startswith("\ufeff"):
-                raise ValueError(
-                    f"the text of {name!r} begins with a byte order mark: leave it out"
-                )
-            text_file = folder / f"{name}.txt"
-            text_file.parent.mkdir(parents=True, exist_ok=True)
-            text_file.write_bytes(row.text.encode())
-            lines = [line for i, e in enumerate(row.entities, 1) for line in _lines(row, i, e)]
-            (folder / f"{name}.ann").write_bytes("".join(lines).encode())
-        write_metadata(folder, names, rows)
+def _files_of(row: Row, name: str) -> dict[str, str]:
+    """The text and the annotations of a document."""
+    if row.x.startswith("\ufeff"):
+        raise ValueError(f"the text of {name!r} begins with a byte order mark: leave it out")
+    lines = [line for i, e in enumerate(row.y, 1) for line in _lines(row, i, e)]
+    return {".txt": row.x, ".ann": "".join(lines)}
 
 
 def _lines(row: Row, number: int, entity: Entity) -> Iterator[str]:
     if not isinstance(entity.label, str) or not re.fullmatch(r"\S+", entity.label):
         raise ValueError(f"the label {entity.label!r} holds white space, which brat's cannot")
     parts, start = [], entity.start
-    for gap in _LINE_ENDS.finditer(row.text, entity.start, entity.end):
+    for gap in _LINE_ENDS.finditer(row.x, entity.start, entity.end):
         parts.append((start, gap.start()))
         start = gap.end()
     parts.append((start, entity.end))
     if any(a == b for a, b in parts):  # at an end, where no part can be cut off
         parts = [(entity.start, entity.end)]
     places = ";".join(f"{a} {b}" for a, b in parts)
-    text = " ".join(_LINE_ENDS.sub(" ", row.text[a:b]) for a, b in parts)
+    text = " ".join(_LINE_ENDS.sub(" ", row.x[a:b]) for a, b in parts)
     yield f"T{number}\t{entity.label} {places}\t{text}\n"
     if entity.score is not None:
         yield f"#{number}\tAnnotatorNotes T{number}\tscore {entity.score:.6f}\n"

@@ -12,19 +12,19 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from inspect import unwrap
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.conll import read_conll
-from skdice.datasets.formats._base import Format, Record, Row, as_json, without
+from skdice.datasets.conll import column_rows
+from skdice.datasets.formats._base import Format, as_json, without
 from skdice.datasets.reading import first_line, suffix_of
+from skdice.datasets.row import Row
 from skdice.datasets.source import Source
-from skdice.datasets.tagged import is_tagged, read_tagged
-from skdice.datasets.words import longest, tags_of, token_records
+from skdice.datasets.tagged import is_tagged, tagged_rows
+from skdice.datasets.words import joined_rows, longest, tags_of
 from skdice.exceptions import UnwrittenWarning
 from skdice.whole_files import write_text
 
@@ -36,7 +36,6 @@ class Conll(Format):
     """Columns of words and tags, ours with the texts as comments."""
 
     rank = -10
-    is_tagged = True
     suffixes = (".conll",)
 
     def claims(self, source: Source) -> bool:
@@ -45,97 +44,73 @@ class Conll(Format):
         begins = first_line(source.head).startswith(MARK)
         return begins or suffix_of(source.path) == ".conll" or is_tagged(source)
 
-    def read(self, source: Source) -> Iterator[Record]:
-        return _read(source)
+    def task_of(self, source: Source) -> str:
+        return "tagging"
+
+    def read(self, source: Source) -> Iterator[Row]:
+        texts: list[Any] | None = None
+        labelled, source.labelled = source.labelled, True  # columns without tags may be anything
+        if first_line(source.head).startswith(MARK):
+            how: dict[str, Any] = {"separator": "\t", "comment": "# "}
+            rows = column_rows(source, token_column=0, tag_column=1, **how)
+            texts, known = _comments(source.lines)
+            if len(texts) != len(rows):
+                problem = f"{len(texts)} blocks of lines, but {len(rows)} of them hold words"
+                raise source.fault("its comments", f"{problem}: mend the file")
+            rows = [row._replace(meta=meta) for row, meta in zip(rows, known, strict=True)]
+        else:
+            rows = tagged_rows(source)
+        source.labelled = labelled
+        for i, row in enumerate(rows):
+            y = row.y if labelled else []
+            rows[i] = row._replace(place=f"sentence {i + 1}", y=y)
+        yield from joined_rows(source, rows, texts)
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        _write(path, rows)
+        blocks, lost = [], []
+        for i, row in enumerate(rows):
+            kept = longest([e for e in row.y if e.text == e.text.strip()])
+            left = Counter(row.y) - Counter(kept)
+            lost += [(i, entity) for entity in left.elements()]
+            if not row.x.strip():
+                raise ValueError(f"texts[{i}] is {row.x!r}: CoNLL holds no text without words")
+            for e in kept:
+                if not isinstance(e.label, str) or e.label != " ".join(e.label.split()):
+                    problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
+                    raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
+            words, tags = tags_of(row.x, kept)
+            plain = {n: v for n, v in row.meta.items() if _NAME.fullmatch(str(n))}
+            comments = {"text": row.x, **plain}
+            if rest := without(row.meta, *plain):
+                comments["metadata"] = rest
+            lines = [f"# {n} = {as_json(v, ensure_ascii=True)}" for n, v in comments.items()]
+            lines += [f"{row.x[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
+            blocks.append("".join(f"{line}\n" for line in lines))
+        write_text(path, "\n".join(blocks))
+        if lost:
+            few = "; ".join(f"{shown(e.text)} {e.label} in texts[{i}]" for i, e in lost[:5])
+            warn(
+                f"{len(lost)} of {sum(len(row.y) for row in rows)} entities are not in "
+                f"{str(path)!r}, as they overlap longer ones, are there twice, or begin or end "
+                f"with white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
+                UnwrittenWarning,
+            )
 
 
-def _read(source: Source) -> Iterator[Record]:
-    blocks: list[dict[str, Any]] = []
-    if first_line(source.head).startswith(MARK):
-        how: dict[str, Any] = {"separator": "\t", "comment": "# "}
-        X, y = unwrap(read_conll)(source, token_column=0, tag_column=1, **how)
-        blocks = _comments(source.lines)
-    else:
-        X, y = read_tagged(source)
-    if blocks and len(blocks) != len(X):
-        problem = f"{len(blocks)} blocks of lines, but {len(X)} of them hold words"
-        raise source.fault("its comments", f"{problem}: mend the file")
-    places = [f"sentence {i}" for i in range(1, len(X) + 1)]
-    rows = list(zip(places, X, y if source.with_entities else [[] for _ in X], strict=True))
-    del X, y  # each row goes as soon as it is a record
-    if not blocks:
-        yield from token_records(source, rows, [{} for _ in rows])
-        return
-    records = token_records(source, rows, blocks)
-    for record, (_, tokens, _), metadata in zip(records, rows, blocks, strict=True):
-        yield _in_text(source, record, tokens, metadata)
-
-
-def _comments(lines: list[str]) -> list[dict[str, Any]]:
-    """The values of the lines ``# name = value`` before each sentence."""
-    blocks = []
+def _comments(lines: list[str]) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The texts and the metadata in the lines ``# name = value`` before each sentence."""
+    texts, metadata = [], []
     for filled, group in groupby(lines, key=lambda line: bool(line.strip())):
         pairs = [line[2:].partition(" = ") for line in group if line.startswith("# ")]
         if filled:
-            block: dict[str, Any] = {}
+            known: dict[str, Any] = {}
             for name, _, value in pairs:
-                block[name] = value
+                known[name] = value
                 with suppress(ValueError):
-                    block[name] = json.loads(value)
-            blocks.append(block)
-    return blocks
-
-
-def _in_text(source: Source, record: Record, tokens: list[str], metadata: dict[str, Any]) -> Record:
-    """The record with the text of its comment, in which the tokens stand one after the other."""
-    text = metadata.get("text", "")
-    moved, end = {}, 0
-    at = 0
-    for token in tokens:
-        start = text.find(token, end) if isinstance(text, str) else -1
-        if start < 0 or text[end:start].strip():
-            raise source.fault(record.place, f"its text is {shown(text)}, without {token!r} there")
-        end = start + len(token)
-        moved[at], moved[at + len(token)] = start, end
-        at += len(token) + 1
-    spans = [span._replace(start=moved[span.start], end=moved[span.end]) for span in record.spans]
-    rest = metadata.get("metadata")
-    more = rest if isinstance(rest, dict) else {}
-    metadata = {**without(metadata, "text", *(["metadata"] if more else [])), **more}
-    return record._replace(texts=(text,), spans=spans, metadata=metadata)
-
-
-def _write(path: Path, rows: list[Row]) -> None:
-    blocks, lost = [], []
-    for i, row in enumerate(rows):
-        kept = longest([e for e in row.entities if e.text == e.text.strip()])
-        left = Counter(row.entities) - Counter(kept)
-        lost += [(i, entity) for entity in left.elements()]
-        if not row.text.strip():
-            raise ValueError(f"texts[{i}] is {row.text!r}: CoNLL holds no text without words")
-        for e in kept:
-            if not isinstance(e.label, str) or e.label != " ".join(e.label.split()):
-                problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
-                raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
-        words, tags = tags_of(row.text, kept)
-        plain = {n: v for n, v in row.metadata.items() if _NAME.fullmatch(str(n))}
-        comments = {"text": row.text, **plain}
-        if rest := without(row.metadata, *plain):
-            comments["metadata"] = rest
-        lines = [
-            f"# {name} = {as_json(value, ensure_ascii=True)}" for name, value in comments.items()
-        ]
-        lines += [f"{row.text[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
-        blocks.append("".join(f"{line}\n" for line in lines))
-    write_text(path, "\n".join(blocks))
-    if lost:
-        few = "; ".join(f"{shown(e.text)} {e.label} in texts[{i}]" for i, e in lost[:5])
-        warn(
-            f"{len(lost)} of {sum(len(row.entities) for row in rows)} entities are not in "
-            f"{str(path)!r}, as they overlap longer ones, are there twice, or begin or end with "
-            f"white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
-            UnwrittenWarning,
-        )
+                    known[name] = json.loads(value)
+            texts.append(known.pop("text", ""))
+            rest = known.get("metadata")
+            if rest and isinstance(rest, dict):
+                known = {**without(known, "metadata"), **rest}
+            metadata.append(known)
+    return texts, metadata

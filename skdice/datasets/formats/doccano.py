@@ -14,15 +14,13 @@ from typing import Any
 
 from skdice.datasets.formats._base import (
     JsonFormat,
-    Record,
-    Row,
     kept_beside,
-    marks,
-    rest_of,
+    of_each,
+    row_of,
     span_of,
-    spans_of,
     without,
 )
+from skdice.datasets.row import Row
 from skdice.datasets.source import Source
 
 _LISTS = ("label", "labels", "entities", "annotations")
@@ -53,36 +51,30 @@ class Doccano(JsonFormat):
         is_text = "text" in value or "data" in value
         return ("empty",) if is_text and not value[name] and name in ("label", "labels") else ()
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         for place, record in source.records():
             text, name = source.text_key(place, record, ("text", "data")), _entities(record)
-            items = source.listed(place, record, name) if name and source.with_entities else []
-            metadata = rest_of(record, text, name, *marks(record))
-            if (
-                record.get("relations") and "entity_ids" not in metadata
-            ):  # which name entities by their ids
-                metadata["entity_ids"] = [
-                    item.get("id") for item in items if isinstance(item, dict)
+            items = source.listed(place, record, name) if name and source.labelled else []
+            row = row_of(source, place, record, text, name, items)
+            if record.get("relations") and "entity_ids" not in row.meta:  # which name these
+                row.meta["entity_ids"] = [
+                    each.get("id") for each in items if isinstance(each, dict)
                 ]
-            unit = record.get(*marks(record) or [""])
-            yield Record(
-                place, (record[text],), spans_of(source, place, items), metadata, unit=unit
-            )
+            yield row
 
-    def dump(self, row: Row) -> dict[str, Any]:
-        ids: Any = row.metadata.get("entity_ids")
-        scores = [entity.score for entity in row.entities]
-        related = bool(row.metadata.get("relations")) and isinstance(ids, list)
-        related = related and len(ids) == len(row.entities)
-        metadata = without(row.metadata, "entity_ids") if related else row.metadata
-        out = {**kept_beside(metadata, *["relations"] * related), "text": row.text}
+    def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
+        ids = of_each(row, "entity_ids") if row.meta.get("relations") else None
+        related = ids is not None
+        metadata = without(row.meta, "entity_ids") if related else row.meta
+        out = {**kept_beside(metadata, *["relations"] * related), "text": row.x}
+        scores = [entity.score for entity in row.y]
         if any(score is not None for score in scores):  # no field of Doccano's holds them
             out["entity_scores"] = scores
-        if related:
+        if ids is not None:
             out["entities"] = [
                 {"id": name, "label": e.label, "start_offset": e.start, "end_offset": e.end}
-                for name, e in zip(ids, row.entities, strict=True)
+                for name, e in zip(ids, row.y, strict=True)
             ]
         else:
-            out["label"] = [[e.start, e.end, e.label] for e in row.entities]
+            out["label"] = [[e.start, e.end, e.label] for e in row.y]
         return out

@@ -11,18 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.formats._base import (
-    JsonFormat,
-    Record,
-    Row,
-    kept_beside,
-    marks,
-    rest_of,
-    spans_of,
-)
+from skdice.datasets.formats._base import JsonFormat, kept_beside, parts_of, row_of
+from skdice.datasets.row import Row
 from skdice.datasets.source import Source
-from skdice.datasets.token_lists import read_tokens, token_fields
-from skdice.datasets.words import token_records
+from skdice.datasets.tagged import token_fields, token_rows
+from skdice.datasets.words import joined_rows
 
 _TEXTS = ("text", "sentence", "content", "document", "data")
 _LISTS = ("entities", "annotations", "annotation", "labels", "label")
@@ -45,12 +38,10 @@ class JsonLines(JsonFormat):
             return ("entities",)
         return ("empty",) if items in (None, []) else ()
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         records = list(source.records())
         if any((token_fields(record) or ("", None))[1] for _, record in records):
-            metadata = [rest_of(record, *(token_fields(record) or ())) for _, record in records]
-            rows = list(read_tokens(source, source.with_entities))
-            yield from token_records(source, rows, metadata)
+            yield from joined_rows(source, list(token_rows(source)))
             return
         for place, record in records:
             text = source.text_key(place, record, _TEXTS)
@@ -58,17 +49,11 @@ class JsonLines(JsonFormat):
             items = record[name] if name else []
             if isinstance(items, dict):
                 items = _in_rows(source, place, items)
-            spans = spans_of(source, place, items if source.with_entities else [])
-            more = rest_of(record, text, name, *marks(record))
-            unit = record.get(*marks(record) or [""])
-            yield Record(place, (record[text],), spans, more, unit=unit)
+            yield row_of(source, place, record, text, name, items if source.labelled else [])
 
-    def dump(self, row: Row) -> dict[str, Any]:
-        entities = []
-        for e in row.entities:
-            score = {} if e.score is None else {"score": e.score}
-            entities.append({**dict(start=e.start, end=e.end, label=e.label, text=e.text), **score})
-        return {**kept_beside(row.metadata), "text": row.text, "entities": entities}
+    def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
+        entities = [parts_of(entity, "start", "end", "label", "text", "score") for entity in row.y]
+        return {**kept_beside(row.meta), "text": row.x, "entities": entities}
 
 
 def _are_entities(items: Any) -> bool:

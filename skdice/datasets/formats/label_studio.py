@@ -17,15 +17,16 @@ from skdice._checks import shown
 from skdice.datasets.formats._base import (
     OWN,
     JsonFormat,
-    Record,
-    Row,
-    raw,
+    of_each,
+    parts_of,
     rest_of,
     without,
     without_scores,
 )
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import TEXT_NAMES, Source
 
+_HTML = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _OF_TASKS = ("annotations", "completions", "predictions")
 _DIALOGUE = "is a dialogue, which is not read: write its turns as texts, one in each task"
 
@@ -39,20 +40,20 @@ class LabelStudio(JsonFormat):
     def holds(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict):
             return ()
-        if _is_min(value):
+        if {"annotation_id", "lead_time"} <= set(value):  # of JSON-MIN, or of CSV
             regions = any(map(_regions, value.values()))
-            return ("entities",) if regions else ("labels",)
+            return ("entities",) if regions else ("classification",)
         if isinstance(value.get("data"), dict) and not isinstance(value.get("text"), str):
             items = [item for each in submitted(value) for item in _results(each)]
             if not items and not answered(value.get("annotations")):
                 last = value.get("predictions") or []
                 items = [item for each in last for item in _results(each)]
-            held = ["entities"] if any(map(_is_region, items)) else []
-            held += ["labels"] if any(map(_choices, items)) else []
+            held = ["entities"] if any("start" in _value(item) for item in items) else []
+            held += ["classification"] if any(map(_choices, items)) else []
             return tuple(held) or ("empty",)
         return ("entities",) if _regions(value.get("label")) else ()  # of CSV and TSV
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         tasks = list(source.records())
         is_annotated = any(submitted(task) for _, task in tasks)
         unread: Counter[str] = Counter()
@@ -66,7 +67,7 @@ class LabelStudio(JsonFormat):
             every = source.listed(place, task, name)
             kept = submitted(task)
             cancelled = len(every) - len(answered(every))
-            if not source.with_entities:
+            if not source.labelled:
                 kept = [{}]
             elif cancelled:
                 source.skipped["cancelled"] += cancelled
@@ -82,14 +83,17 @@ class LabelStudio(JsonFormat):
                 names = {"id": "annotation_id", "completed_by": "annotator"}
                 more = {names[name]: annotation[name] for name in names if annotation.get(name)}
                 items = source.listed(place, annotation, "result")
-                record = _record(source, place, task["data"], items, {**metadata, **more})
-                if not record.spans and record.labels is None:
+                row = _row(source, place, task["data"], items, {**metadata, **more})
+                has_answer = row.y is not None if source.of_labels else bool(row.y.spans)
+                if not has_answer:
                     unread.update(
                         str(item["type"]) for item in items
                         if isinstance(item, dict) and item.get("type") in _UNREAD
                     )  # fmt: skip
-                n_read += bool(record.spans) or record.labels is not None
-                yield record if is_predicted else without_scores(record)
+                elif not is_predicted and not source.of_labels:
+                    row = row._replace(y=Marks(without_scores(row.y.spans)))
+                n_read += has_answer
+                yield row
         if unread and not n_read:
             raise ValueError(
                 f"{str(source.path)!r} holds answers of the type {' and '.join(sorted(unread))} "
@@ -97,29 +101,26 @@ class LabelStudio(JsonFormat):
                 "and give text_columns and label_column"
             )
 
-    def dump(self, row: Row) -> dict[str, Any]:
-        ids, others = row.metadata.get("entity_ids"), row.metadata.get("result")
-        others = others if isinstance(others, list) and not row.predicted else []
-        is_related = any(_is_relation(item) for item in others)
-        known = isinstance(ids, list) and len(ids) == len(row.entities) and is_related
-        names = ids if known and ids else [f"e{i}" for i in range(len(row.entities))]
+    def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
+        others = row.meta.get("result")
+        others = others if isinstance(others, list) and not predicted else []
+        ids = of_each(row, "entity_ids") if _has_relation(others) else None
         result: list[Any] = []
-        for name, entity in zip(names, row.entities, strict=True):
-            score = {} if entity.score is None else {"score": entity.score}
-            value: dict[str, Any] = {"start": entity.start, "end": entity.end, "text": entity.text}
-            value["labels"] = [entity.label]
+        for i, entity in enumerate(row.y):
+            value = {**parts_of(entity, "start", "end", "text"), "labels": [entity.label]}
+            name = str(ids[i]) if ids else f"e{i}"
             tags = {"from_name": "label", "to_name": "text", "type": "labels"}
-            result.append({"id": str(name), **tags, "value": value, **score})
-        out: dict[str, Any] = {"data": {"text": row.text}}
-        written = ["entity_ids"] * known + ["result"] * bool(others)
-        if not row.predicted:
+            result.append({"id": name, **tags, "value": value, **parts_of(entity, "score")})
+        out: dict[str, Any] = {"data": {"text": row.x}}
+        if not predicted:
             out["annotations"] = [{"result": result + others}]
         else:
-            scores = [entity.score for entity in row.entities if entity.score is not None]
+            scores = [entity.score for entity in row.y if entity.score is not None]
             mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
             out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
-        rest = without(row.metadata, *written)
-        free = {n: v for n, v in rest.items() if n not in ("text", "result", "entity_ids", OWN)}
+        written = ["entity_ids"] * (ids is not None) + ["result"] * bool(others)
+        rest = without(row.meta, *written)
+        free = without(rest, "text", "result", "entity_ids", OWN)
         for name, value in free.items():
             (out if name in ("id", "meta") else out["data"])[name] = value
         if others := without(rest, *free):
@@ -139,38 +140,25 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
     return next(lists, None)
 
 
-def _is_relation(item: Any) -> bool:
-    return isinstance(item, dict) and item.get("type") == "relation"
-
-
-def _is_html(value: Any) -> bool:
-    return isinstance(value, str) and bool(re.search(r"<[a-zA-Z/!][^<>]*>", value))
-
-
-def _is_of_labels(item: dict[str, Any]) -> bool:
-    return str(item.get("type")).endswith("labels")
+def _has_relation(items: list[Any]) -> bool:
+    return any(isinstance(item, dict) and item.get("type") == "relation" for item in items)
 
 
 _OF_MIN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 _UNREAD = ("taxonomy", "rating", "number", "textarea", "datetime", "pairwise", "ranker")
 
 
-def _is_min(value: dict[str, Any]) -> bool:
-    """Return True if a value is a record of JSON-MIN, or of CSV."""
-    return {"annotation_id", "lead_time"} <= set(value)
-
-
-def _of_min(source: Source, place: Any, task: dict[str, Any]) -> Record:
+def _of_min(source: Source, place: Any, task: dict[str, Any]) -> Row:
     """A record in which fields without other meanings hold regions, choices or the text."""
     if source.of_labels:
         key = source.text_key(place, task, TEXT_NAMES)
         fields = [name for name in task if name not in (key, *_OF_MIN)]
         labels = {name: names for name in fields if (names := _names(task[name])) is not None}
-        return Record(place, (task[key],), [], without(task, key, *labels), labels=labels or None)
+        return Row(place, task[key], labels or None, without(task, key, *labels))
     fields = [name for name, value in task.items() if _regions(value)]
     items = [{"value": item} for name in fields for item in task[name]]
     data = without(task, *fields)
-    return _record(source, place, data, items if source.with_entities else [], data)
+    return _row(source, place, data, items if source.labelled else [], data)
 
 
 def _names(value: Any) -> list[str] | None:
@@ -187,15 +175,15 @@ def _results(annotation: Any) -> list[Any]:
     return result if isinstance(result, list) else []
 
 
+def _value(item: Any) -> dict[str, Any]:
+    """What an item of a result says; nothing if it is no item."""
+    value = item.get("value") if isinstance(item, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
 def _choices(item: Any) -> list[str]:
-    value = item.get("value") if isinstance(item, dict) else None
-    names = value.get("choices") if isinstance(value, dict) else None
+    names = _value(item).get("choices")
     return [str(name) for name in names] if isinstance(names, list) else []
-
-
-def _is_region(item: Any) -> bool:
-    value = item.get("value") if isinstance(item, dict) else None
-    return isinstance(value, dict) and "start" in value
 
 
 def answered(annotations: Any) -> list[Any]:
@@ -213,9 +201,9 @@ def submitted(task: dict[str, Any]) -> list[Any]:
     return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
 
 
-def _record(
+def _row(
     source: Source, place: str, data: dict[str, Any], items: list[Any], metadata: dict[str, Any]
-) -> Record:
+) -> Row:
     spans, others, ids, owners = [], [], [], set()
     of_choices: dict[str, list[str]] = {}
     asked = {str(item["to_name"]) for item in items if _choices(item) and item.get("to_name")}
@@ -224,11 +212,11 @@ def _record(
             of_choices.setdefault(str(item.get("from_name", "choices")), []).extend(names)
         if isinstance(item, dict) and str(item.get("type")) == "paragraphlabels":
             raise source.fault(place, f"{item.get('to_name')!r} {_DIALOGUE}")
-        value = item.get("value") if isinstance(item, dict) else None
-        labels = _labels(value) if isinstance(value, dict) else None
-        if isinstance(value, dict) and "start" in value and _is_of_labels(item):
+        value = _value(item)
+        labels = _labels(value)
+        if "start" in value and str(item.get("type")).endswith("labels"):
             labels = labels or []
-        if value is None or labels is None:  # of a choice, a relation or a rating
+        if labels is None:  # of a choice, a relation or a rating
             others.append(item)
             continue
         if "start" not in value:
@@ -248,26 +236,22 @@ def _record(
         problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
         raise source.fault(place, problem)
     if any(isinstance(item, dict) and item.get("type") == "hypertextlabels" for item in items):
-        html = next((value for value in data.values() if _is_html(value)), None)
-        if html is not None:
+        texts = [value for value in data.values() if isinstance(value, str)]
+        if html := next(filter(_HTML.search, texts), None):
             problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
             problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
             raise source.fault(place, problem)
     texts = [name for name, value in data.items() if isinstance(value, str)]
     wanted = [name for name in ("text", *owners, *asked) if name in texts]
-    turns = [
-        n for n, v in data.items() if isinstance(v, list) and any(isinstance(t, dict) for t in v)
-    ]
-    if turns and not wanted and not source.text_column:
-        raise source.fault(place, f"{turns[0]!r} {_DIALOGUE}")
-    if source.text_column or wanted or len(texts) != 1:
-        key = source.text_key(place, data, tuple(wanted or ["text"]))
-    else:
-        key = texts[0]
+    if not wanted and not source.text_column:
+        for name, value in data.items():
+            if isinstance(value, list) and any(isinstance(turn, dict) for turn in value):
+                raise source.fault(place, f"{name!r} {_DIALOGUE}")
+        wanted = texts if len(texts) == 1 else ["text"]
+    key = source.text_key(place, data, tuple(wanted))
     if others:
         metadata = {**metadata, "result": others}
-    if any(map(_is_relation, others)):
+    if _has_relation(others):
         metadata = {**metadata, "entity_ids": ids}
-    answers = of_choices or None if source.of_labels else None
-    spans = [] if source.of_labels else spans
-    return Record(place, (data[key],), spans, rest_of(metadata, key), labels=answers)
+    y = (of_choices or None) if source.of_labels else Marks(spans)
+    return Row(place, data[key], y, rest_of(metadata, key))

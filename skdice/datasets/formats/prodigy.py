@@ -15,15 +15,15 @@ from typing import Any
 from skdice._checks import counted, shown
 from skdice.datasets.formats._base import (
     JsonFormat,
-    Record,
-    Row,
     kept_beside,
-    raw,
+    parts_of,
     rest_of,
+    row_of,
     spans_of,
     without,
     without_scores,
 )
+from skdice.datasets.row import Row, raw
 from skdice.datasets.source import ANSWERS, Source
 
 
@@ -40,46 +40,48 @@ class Prodigy(JsonFormat):
         if value.get("answer") in ANSWERS and (
             isinstance(value.get("label"), str) or isinstance(value.get("accept"), list)
         ):
-            held.append("labels")
+            held.append("classification")
         empty = not held and ("spans" in value or "_task_hash" in value)
         return ("empty",) if empty and not spans and not value.get("label") else tuple(held)
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         if source.of_labels:
             yield from _labels(source)
             return
         for place, record in source.records():
             answer = record.get("answer")
             text = source.text_key(place, record, ("text",))
-            items = source.listed(place, record, "spans") if source.with_entities else []
-            kept = [item for item in items if not _is_refused(item)]
+            items = source.listed(place, record, "spans") if source.labelled else []
+            kept = [
+                each
+                for each in items
+                if not isinstance(each, dict) or each.get("answer") not in ANSWERS[1:]
+            ]
             source.skipped["spans that were rejected or ignored"] += len(items) - len(kept)
             listed = source.listed(place, record, "tokens")
             listed = listed if all(isinstance(token, dict) for token in listed) else []
             tokens = spans_of(source, place, listed)  # other lists are no tokens of Prodigy's
             checks = tuple(raw(token.start, token.end, None, token.text) for token in tokens)
-            metadata = _without_lowest(rest_of(record, text, "spans"), kept)
-            found = Record(place, (record[text],), spans_of(source, place, kept), metadata, checks)
-            yield found if answer is None else without_scores(found)
+            row = row_of(source, place, record, text, "spans", kept)
+            spans = row.y.spans if answer is None else without_scores(row.y.spans)
+            y = row.y._replace(spans=spans, checks=checks)
+            yield row._replace(y=y, meta=_without_lowest(row.meta, kept))
 
-    def dump(self, row: Row) -> dict[str, Any]:
-        spans = []
-        for entity in row.entities:
-            score = {} if entity.score is None else {"score": entity.score}
-            spans.append({"start": entity.start, "end": entity.end, "label": entity.label, **score})
-        tokens = row.metadata.get("tokens")
-        own = ["tokens"] if isinstance(tokens, list) and _fit(tokens, row.text) else []
-        out = {**kept_beside(row.metadata, *own), "text": row.text, "spans": spans}
-        scores = [entity.score for entity in row.entities if entity.score is not None]
+    def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
+        spans = [parts_of(entity, "start", "end", "label", "score") for entity in row.y]
+        tokens = row.meta.get("tokens")
+        own = ["tokens"] if isinstance(tokens, list) and _fit(tokens, row.x) else []
+        out = {**kept_beside(row.meta, *own), "text": row.x, "spans": spans}
+        scores = [entity.score for entity in row.y if entity.score is not None]
         if scores:
             meta = out.get("meta")
             out["meta"] = {**(meta if isinstance(meta, dict) else {}), "score": min(scores)}
         return out
 
 
-def _labels(source: Source) -> Iterator[Record]:
+def _labels(source: Source) -> Iterator[Row]:
     """What was accepted of each text; a rejected label is left out."""
-    rows: dict[Any, tuple[Record, dict[str, None]]] = {}
+    rows: dict[Any, tuple[Row, dict[str, None]]] = {}
     rejected: dict[Any, set[str]] = {}
     for i, (place, value) in enumerate(source.records()):
         text = source.text_key(place, value, ("text",))
@@ -87,15 +89,15 @@ def _labels(source: Source) -> Iterator[Record]:
         given = value[column] if column == "accept" else [value.get("label")]
         names: list[Any] = [str(name) if type(name) is int else name for name in given]
         if not all(isinstance(name, str) and name.strip() for name in names):
-            if not source.with_entities or value.get("answer") is None:
+            if not source.labelled or value.get("answer") is None:
                 names = []
             else:
                 problem = f"{column!r} is {shown(value.get(column))}, not names"
                 raise source.fault(place, problem)
         # A question about one label is asked once for each label of a text.
-        name = value[text] if column == "label" and source.with_entities else i
-        record = Record(place, (value[text],), [], rest_of(value, text, column, "answer"))
-        _, kept = rows.setdefault(name, (record, {}))
+        name = value[text] if column == "label" and source.labelled else i
+        row = Row(place, value[text], None, rest_of(value, text, column, "answer"))
+        _, kept = rows.setdefault(name, (row, {}))
         if value.get("answer") == "reject":
             rejected.setdefault(name, set()).update(names)
         else:
@@ -106,8 +108,8 @@ def _labels(source: Source) -> Iterator[Record]:
     if n_both := sum(len(labels.intersection(rows[name][1])) for name, labels in rejected.items()):
         both = f"{counted(n_both, 'label')} accepted and rejected, which is kept"
         source.told.append(both)
-    for record, kept in rows.values():
-        yield record._replace(labels={"label": list(kept)})
+    for row, kept in rows.values():
+        yield row._replace(y={"label": list(kept)})
 
 
 def _fit(tokens: list[Any], text: str) -> bool:
@@ -119,10 +121,6 @@ def _fit(tokens: list[Any], text: str) -> bool:
         and text[token["start"] : token["end"]] == token.get("text") != ""
         for token in tokens
     ) and bool(tokens)
-
-
-def _is_refused(span: Any) -> bool:
-    return isinstance(span, dict) and span.get("answer") in ("reject", "ignore")
 
 
 def _without_lowest(metadata: dict[str, Any], spans: list[Any]) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from skdice._warn import warn
-from skdice.datasets.formats._base import Format, Record, Row, raw
+from skdice.datasets.formats._base import Format, of_each
 from skdice.datasets.reading import first_line, suffix_of
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import Entity
@@ -39,12 +40,12 @@ class PubTator(Format):
             return False
         return bool(re.match(r"[^|\t]+\|t\|", first_line(source.head)))
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         block: list[tuple[int, str]] = []
         for number, line in enumerate((*source.iter_lines(), ""), 1):
             begins = (part := _PART.fullmatch(line)) is not None and part[2] == "t"
             if block and (begins or not line.strip()):
-                yield _record(source, block)
+                yield _row(source, block)
                 before = block[0][1].partition("|")[0]
                 if part is not None and begins and part[1] == before:
                     raise source.fault(f"line {number}", f"the document {before!r} has two titles")
@@ -55,16 +56,15 @@ class PubTator(Format):
     def write(self, path: Path, rows: list[Row]) -> None:
         blocks, changed = [], []
         for i, row in enumerate(rows):
-            title, _, abstract = row.text.partition("\n")
-            if _BREAK.search(title + abstract) or row.text.endswith("\n"):
+            title, _, abstract = row.x.partition("\n")
+            if _BREAK.search(title + abstract) or row.x.endswith("\n"):
                 changed.append(i)
-            name = str(row.metadata.get("id", i))
+            name = str(row.meta.get("id", i))
             if not re.fullmatch(r"[^|\s]+", name):
                 name = str(i)
             lines = [f"{name}|t|{_BREAK.sub(' ', title)}", f"{name}|a|{_BREAK.sub(' ', abstract)}"]
-            known = row.metadata.get("identifiers")
-            ids = known if isinstance(known, list) and len(known) == len(row.entities) else None
-            for j, entity in enumerate(row.entities):
+            ids = of_each(row, "identifiers")
+            for j, entity in enumerate(row.y):
                 label = str(entity.label)
                 if _BREAK.search(label):
                     problem = "PubTator needs a name without tabs and line breaks"
@@ -84,7 +84,7 @@ class PubTator(Format):
             )
 
 
-def _record(source: Source, block: list[tuple[int, str]]) -> Record:
+def _row(source: Source, block: list[tuple[int, str]]) -> Row:
     parts: dict[str, str] = {}
     spans: list[Entity] = []
     identifiers: list[Any] = []
@@ -108,7 +108,7 @@ def _record(source: Source, block: list[tuple[int, str]]) -> Record:
             problem = f"{line[:60]!r} is not 'ID|t|title', 'ID|a|abstract', nor an entity "
             problem += "'ID<tab>START<tab>END<tab>text<tab>TYPE'"
             raise source.fault(place, problem)
-        if source.with_entities:
+        if source.labelled:
             start, end = int(cells[1]), int(cells[2])
             spans.append(raw(start, end, cells[4].strip(), cells[3]))
             identifiers.append(cells[5].strip() if len(cells) > 5 and cells[5].strip() else None)
@@ -120,4 +120,4 @@ def _record(source: Source, block: list[tuple[int, str]]) -> Record:
     if any(each is not None for each in identifiers):
         metadata["identifiers"] = identifiers
     text = f"{title}\n{abstract}" if abstract else title
-    return Record(f"line {block[0][0]}", (text,), spans, metadata)
+    return Row(f"line {block[0][0]}", text, Marks(spans), metadata)

@@ -12,23 +12,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import (
-    JsonFormat,
-    Record,
-    Row,
-    as_json,
-    raw,
-    spans_of,
-    without,
-)
+from skdice.datasets.formats._base import JsonFormat, as_json, spans_of, without
 from skdice.datasets.reading import suffix_of
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
-from skdice.datasets.words import longest, words_of
+from skdice.datasets.words import longest, parts_between, places_in, words_of
 from skdice.tags.schemes import get_spans
 from skdice.whole_files import replacing
 
@@ -45,9 +37,8 @@ class Spacy(JsonFormat):
 
     def holds(self, value: Any) -> tuple[str, ...]:
         if _is_pair(value):
-            held = [
-                n for n, key in (("entities", "entities"), ("labels", "cats")) if value[1].get(key)
-            ]
+            fields = {"entities": "entities", "classification": "cats"}
+            held = [task for task, name in fields.items() if value[1].get(name)]
             return tuple(held) or ("empty",)
         if not isinstance(value, dict):
             return ()
@@ -62,15 +53,15 @@ class Spacy(JsonFormat):
             return ()
         groups = value.get("spans")
         held = ["entities"] if ents or (isinstance(groups, dict) and any(groups.values())) else []
-        held += ["labels"] if has_cats and value["cats"] else []
+        held += ["classification"] if has_cats and value["cats"] else []
         return tuple(held) or ("empty",)
 
-    def holds_in(self, source: Source) -> str:
+    def task_of(self, source: Source) -> str:
         docs = _docs(source)
         of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
-        return "labels" if of_labels else "entities"
+        return "classification" if of_labels else "entities"
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         if suffix_of(source.path) == ".spacy":
             yield from _read_binary(source)
             return
@@ -85,12 +76,12 @@ class Spacy(JsonFormat):
             else:
                 yield from _pairs(source, place, value)
 
-    def dump(self, row: Row) -> list[Any]:
-        entities = [[entity.start, entity.end, entity.label] for entity in row.entities]
-        scores = [entity.score for entity in row.entities]
+    def dump(self, row: Row, predicted: bool) -> list[Any]:
+        entities = [[entity.start, entity.end, entity.label] for entity in row.y]
+        scores = [entity.score for entity in row.y]
         more = {"entity_scores": scores} if any(score is not None for score in scores) else {}
-        metadata = {**row.metadata, **more}
-        return [row.text, {"entities": entities}, *([metadata] if metadata else [])]
+        metadata = {**row.meta, **more}
+        return [row.x, {"entities": entities}, *([metadata] if metadata else [])]
 
     def is_text(self, path: Path | None) -> bool:
         return path is None or suffix_of(path) != ".spacy"
@@ -100,15 +91,10 @@ class Spacy(JsonFormat):
 
 
 def _is_pair(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) >= 2
-        and isinstance(value[0], str)
-        and isinstance(value[1], dict)
-    )
+    return isinstance(value, list) and [type(each) for each in value[:2]] == [str, dict]
 
 
-def _cats(source: Source, place: Any, value: Any) -> Record:
+def _cats(source: Source, place: Any, value: Any) -> Row:
     """The categories of a score of at least a half, as spaCy's own trainer takes them."""
     text, fields = value[:2] if isinstance(value, list) and len(value) > 1 else (None, value)
     if not isinstance(fields, dict):
@@ -117,17 +103,17 @@ def _cats(source: Source, place: Any, value: Any) -> Record:
         text = fields[source.text_key(place, fields, ("text",))]
     cats = fields.get("cats")
     metadata = {"answer": fields["answer"]} if "answer" in fields else {}
-    if not cats or not source.with_entities:
-        return Record(place, (text,), [], metadata)
+    if not cats or not source.labelled:
+        return Row(place, text, None, metadata)
     if not isinstance(cats, dict) or not all(
         isinstance(score, (int, float)) for score in cats.values()
     ):
         raise source.fault(place, f"'cats' is {shown(cats)}, not a score for each category")
     names = [name for name, score in cats.items() if score >= 0.5]
-    return Record(place, (text,), [], metadata, labels={"cats": names})
+    return Row(place, text, {"cats": names}, metadata)
 
 
-def _pairs(source: Source, place: str, value: Any) -> Iterator[Record]:
+def _pairs(source: Source, place: str, value: Any) -> Iterator[Row]:
     pairs = [value]
     if isinstance(value, dict):
         pairs = [pair for pair in source.listed(place, value, "annotations") if pair]
@@ -135,13 +121,13 @@ def _pairs(source: Source, place: str, value: Any) -> Iterator[Record]:
         where = place if len(pairs) == 1 else f"{place}, pair {i}"
         if not _is_pair(pair):
             raise source.fault(where, f"{shown(pair)} is no pair of a text and its entities")
-        items = source.listed(where, pair[1], "entities") if source.with_entities else []
+        items = source.listed(where, pair[1], "entities") if source.labelled else []
         more = pair[2] if len(pair) > 2 and isinstance(pair[2], dict) else {}
         metadata = {**without(pair[1], "entities"), **more}
-        yield Record(where, (pair[0],), spans_of(source, where, items), metadata)
+        yield Row(where, pair[0], Marks(spans_of(source, where, items)), metadata)
 
 
-def _document(source: Source, place: str, value: dict[str, Any]) -> Record:
+def _document(source: Source, place: str, value: dict[str, Any]) -> Row:
     """A document of `Doc.to_json`, whose span groups may repeat its entities."""
     groups = value.get("spans") or {}
     if not isinstance(groups, dict):
@@ -154,16 +140,16 @@ def _document(source: Source, place: str, value: dict[str, Any]) -> Record:
                 known.add(shown(_place(item)))
                 items.append(item)
     text = source.text_key(place, value, ("text",))
-    found = spans_of(source, place, items if source.with_entities else [])
+    found = spans_of(source, place, items if source.labelled else [])
     metadata = without(value, text, "ents", "spans", "tokens")
-    return Record(place, (value[text],), found, metadata)
+    return Row(place, value[text], Marks(found), metadata)
 
 
 def _place(item: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(item.get(name) for name in ("start", "end", "label"))
 
 
-def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Record:
+def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Row:
     """A paragraph of version 2's format, whose tokens say where they stand."""
     sentences = source.listed(place, paragraph, "sentences")
     listed = (source.listed(place, sentence, "tokens", dict) for sentence in sentences)
@@ -173,23 +159,21 @@ def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Record:
     spaces = [" " if token.get("space") is None else token["space"] for token in tokens]
     if not all(isinstance(each, str) for each in (*words, *tags, *spaces)):
         raise source.fault(place, "a token has no 'orth', or a 'ner' or 'space' that is no string")
-    text, end, places = paragraph.get("raw"), 0, []
+    text = paragraph.get("raw")
     if not isinstance(text, str):
         text = "".join(w + s for w, s in zip(words, spaces, strict=True))
         text = text[:-1] if text.endswith(" ") else text
-    for word in words:
-        start = text.find(word, end)
-        if start < 0 or text[end:start].strip():
-            raise source.fault(place, f"its token {word!r} is not in the text where it should be")
-        end = start + len(word)
-        places.append((start, end))
+    places = places_in(text, words)
+    if len(places) < len(words):
+        problem = f"its token {words[len(places)]!r} is not in the text where it should be"
+        raise source.fault(place, problem)
     tags = ["O" if tag == "-" else tag for tag in tags]
     found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in get_spans(tags, "bilou")]
     if paragraph.get("entities"):
         found = spans_of(source, place, source.listed(place, paragraph, "entities"))
     metadata = {**without(paragraph, "raw", "sentences", "entities"), "id": name}
     kept = {key: value for key, value in metadata.items() if value not in (None, [], {})}
-    return Record(place, (text,), found if source.with_entities else [], kept)
+    return Row(place, text, Marks(found if source.labelled else []), kept)
 
 
 # ---- .spacy
@@ -217,7 +201,7 @@ def _docs(source: Source) -> list[Any]:
         raise ValueError(f"{str(source.path)!r} is no .spacy file of documents: {error}") from error
 
 
-def _read_binary(source: Source) -> Iterator[Record]:
+def _read_binary(source: Source) -> Iterator[Row]:
     docs = _docs(source)
     for i, doc in enumerate(docs, 1):
         spans = [span for group in doc.spans.values() for span in group]
@@ -225,10 +209,11 @@ def _read_binary(source: Source) -> Iterator[Record]:
         spans += [s for s in doc.ents if (s.start_char, s.end_char, s.label_) not in known]
         found = [raw(s.start_char, s.end_char, s.label_, s.text) for s in spans]
         metadata = json.loads(doc.user_data.get("skdice", "{}"))
-        labels = {"cats": [name for name, score in doc.cats.items() if score >= 0.5]}
-        found = found if source.with_entities and not source.of_labels else []
-        of_labels = labels if source.of_labels and doc.cats else None
-        yield Record(f"document {i}", (doc.text,), found, metadata, labels=of_labels)
+        y: Any = Marks(found if source.labelled else [])
+        if source.of_labels:
+            names = [name for name, score in doc.cats.items() if score >= 0.5]
+            y = {"cats": names} if doc.cats else None
+        yield Row(f"document {i}", doc.text, y, metadata)
 
 
 def _write_binary(path: Path, rows: list[Row]) -> None:
@@ -236,25 +221,23 @@ def _write_binary(path: Path, rows: list[Row]) -> None:
     spacy = _spacy()
     vocab, docs = spacy.blank("xx").vocab, spacy.tokens.DocBin(store_user_data=True)
     for row in rows:
-        starts, ends = {e.start for e in row.entities}, {e.end for e in row.entities}
-        cuts = {0, len(row.text), *starts, *ends}
-        cuts.update(chain.from_iterable(words_of(row.text, row.entities)))
+        starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
         words: list[str] = []
         spaces: list[bool] = []
-        for start, end in pairwise(sorted(cuts)):
+        for start, end in parts_between(row.x, row.y, words_of(row.x, row.y)):
             # What lies between two words is a token too, but for one blank after a word.
-            if row.text[start:end] == " " and words and start not in starts and end not in ends:
+            if row.x[start:end] == " " and words and start not in starts and end not in ends:
                 spaces[-1] = True
             else:
-                words.append(row.text[start:end])
+                words.append(row.x[start:end])
                 spaces.append(False)
         doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
-        spans = [doc.char_span(e.start, e.end, label=e.label) for e in row.entities]
-        flat = longest([e for e in row.entities if e.text == e.text.strip()])
+        spans = [doc.char_span(e.start, e.end, label=e.label) for e in row.y]
+        flat = longest([e for e in row.y if e.text == e.text.strip()])
         doc.ents = [doc.char_span(e.start, e.end, label=e.label) for e in flat]
         if len(flat) < len(spans):
             doc.spans["sc"] = spans
-        doc.user_data["skdice"] = as_json(row.metadata)
+        doc.user_data["skdice"] = as_json(row.meta)
         docs.add(doc)
     with replacing(path, "wb") as file:
         file.write(docs.to_bytes())

@@ -17,25 +17,20 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.formats._base import Format, Record, Row, raw
-from skdice.datasets.formats._folder import (
-    in_order,
-    names_of,
-    read_metadata,
-    write_metadata,
-)
+from skdice.datasets.formats._base import Format
+from skdice.datasets.formats._folder import documents_of, write_folder
 from skdice.datasets.offsets import units_before
 from skdice.datasets.reading import first_line
+from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
-from skdice.datasets.words import words_of
+from skdice.datasets.words import parts_between, words_of
 from skdice.exceptions import LayersWarning
-from skdice.folders import replaced
 from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
 
@@ -64,34 +59,24 @@ class WebAnno(Format):
         begins = "" if source.is_json else "\n".join(source.head[:3]).lstrip()
         return begins.startswith(_HEAD) or re.match(_OLD, begins) is not None
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source) -> Iterator[Row]:
         if not source.path.is_dir():
-            yield _record(source, source.path.name, {})
+            yield _row(source, source.path.name, {})
             return
         folder = source.path
-        metadata = read_metadata(folder)
         paths = {p.relative_to(folder).as_posix().removesuffix(".tsv"): p
                  for p in folder.rglob("*.tsv") if _is_ours(p)}  # fmt: skip
-        for name in in_order(list(paths), metadata):
-            one = replace(source, path=paths[name])
-            yield _record(one, f"{name}.tsv", metadata.get(name, {"id": name}))
+        for name, path, metadata in documents_of(folder, paths):
+            yield _row(replace(source, path=path), f"{name}.tsv", metadata)
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        if path.suffix == ".tsv" and len(rows) == 1:
+        if path.suffix != ".tsv":
+            write_folder(path, rows, lambda row, name: {".tsv": "".join(_lines(row))})
+        elif len(rows) == 1:
             write_text(path, "".join(_lines(rows[0])))
-            return
-        if path.suffix == ".tsv":
-            raise ValueError(
-                f"{str(path)!r} holds one text, and there are {len(rows)}: give a folder, in which "
-                "each has a file"
-            )
-        names = names_of(rows)
-        with replaced(path, lambda name: False, each_file=False) as folder:
-            for row, name in zip(rows, names, strict=True):
-                file = folder / f"{name}.tsv"
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes("".join(_lines(row)).encode())
-            write_metadata(folder, names, rows)
+        else:
+            problem = f"holds one text, and there are {len(rows)}: give a folder, in which "
+            raise ValueError(f"{str(path)!r} {problem}each has a file")
 
 
 def _is_ours(path: Path) -> bool:
@@ -117,7 +102,7 @@ class _Token(NamedTuple):
     is_part: bool
 
 
-def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
+def _row(source: Source, name: str, metadata: dict[str, Any]) -> Row:
     columns: list[_Column] = []
     sentences: list[tuple[str, list[_Token]]] = []
     if not first_line(source.head).startswith(_HEAD):
@@ -138,8 +123,8 @@ def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
         raise source.fault("the file", "it holds no sentence: is it cut short?")
     text = _joined(source, sentences)
     tokens = [token for _, some in sentences for token in some]
-    spans = list(_spans(source, columns, tokens)) if source.with_entities else []
-    return Record(name, (text,), spans, metadata, unit="utf16")
+    spans = list(_spans(source, columns, tokens)) if source.labelled else []
+    return Row(name, text, Marks(spans, unit="utf16"), metadata)
 
 
 def _columns(source: Source, number: int, line: str) -> Iterator[_Column]:
@@ -256,9 +241,8 @@ def _chosen(source: Source, columns: list[_Column]) -> dict[str, list[int]]:
     of_spans = list(dict.fromkeys(c.layer for c in columns if c.holds_values))
     if not of_spans:
         kinds = "chains, relations or nothing" if columns else "no layer"
-        raise ValueError(
-            f"{str(source.path)!r} holds {kinds}, and spans are read: export a span layer"
-        )
+        problem = f"holds {kinds}, and spans are read: export a span layer"
+        raise ValueError(f"{str(source.path)!r} {problem}")
     if source.layer is not None:
         layers = [layer for layer in of_spans if source.layer in (layer, layer.rpartition(".")[2])]
         if not layers:
@@ -278,9 +262,8 @@ def _chosen(source: Source, columns: list[_Column]) -> dict[str, list[int]]:
             name = "value"
         if name not in at:
             what = f"feature={name!r} is not in" if source.feature else "give feature= for"
-            raise ValueError(
-                f"{str(source.path)!r}: {what} the layer {layer!r}, which has {list(at)}"
-            )
+            problem = f"{what} the layer {layer!r}, which has {list(at)}"
+            raise ValueError(f"{str(source.path)!r}: {problem}")
         chosen[layer] = [at[name], *(i for n, i in at.items() if n != name)]
     return chosen
 
@@ -340,47 +323,41 @@ def _escaped(text: str, table: dict[str, str]) -> str:
 def _lines(row: Row) -> Iterator[str]:
     """The lines of a file."""
     yield f"{_HEAD}.3\n#T_SP={_LAYER}|identifier|value\n\n"
-    before, every = units_before(row.text, "utf16"), _tokens(row)
+    words = words_of(row.x, row.y)
+    edges = _edges(row, words)
+    before, every = units_before(row.x, "utf16"), sorted([*words, *edges])
     held_by: dict[tuple[int, int], list[tuple[int, Entity]]] = {place: [] for place in every}
-    for number, entity in enumerate(row.entities, 1):
+    for number, entity in enumerate(row.y, 1):
         first = bisect_left(every, (entity.start, 0))
         for place in every[first : bisect_left(every, (entity.end, 0))]:
             held_by[place].append((number, entity))
     at = 0
-    for n, (begin, end) in enumerate(_sentences(row), 1):
-        yield f"\n#Text={_escaped(row.text[begin:end], _ESCAPES)}\n"
+    for n, (begin, end) in enumerate(_sentences(row, bool(edges)), 1):
+        yield f"\n#Text={_escaped(row.x[begin:end], _ESCAPES)}\n"
         last = bisect_left(every, (end, 0))
         for k, (start, stop) in enumerate(every[at:last], 1):
             held = held_by[start, stop]
             ids = "|".join(f"*[{number}]" for number, _ in held) or "_"
             names = "|".join(f"{_escaped(str(e.label), _IN_CELLS)}[{i}]" for i, e in held) or "_"
-            word = _escaped(row.text[start:stop], _ESCAPES)
+            word = _escaped(row.x[start:stop], _ESCAPES)
             yield f"{n}-{k}\t{before[start]}-{before[stop]}\t{word}\t{ids}\t{names}\t\n"
         at = last
 
 
-def _tokens(row: Row) -> list[tuple[int, int]]:
-    """Words, and the white space in which an entity begins or ends."""
-    return sorted([*words_of(row.text, row.entities), *_edges(row)])
-
-
-def _edges(row: Row) -> list[tuple[int, int]]:
+def _edges(row: Row, words: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The white space that begins or ends an entity, cut where others do."""
-    starts, ends = {e.start for e in row.entities}, {e.end for e in row.entities}
-    words = words_of(row.text, row.entities)
-    free = pairwise(sorted({0, len(row.text), *starts, *ends, *chain.from_iterable(words)}))
+    starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
     inside = set(words)
-    return [(a, b) for a, b in free if (a, b) not in inside and (a in starts or b in ends)]
+    free = [place for place in parts_between(row.x, row.y, words) if place not in inside]
+    return [(a, b) for a, b in free if a in starts or b in ends]
 
 
-def _sentences(row: Row) -> list[tuple[int, int]]:
+def _sentences(row: Row, has_edges: bool) -> list[tuple[int, int]]:
     """Lines, if each holds a word and no entity goes on in the next; or else the whole text."""
     places, end = [], 0
-    for match in re.finditer("[^\n]+", row.text):
+    for match in re.finditer("[^\n]+", row.x):
         places.append(match.span())
         end = match.end()
-    is_whole = (
-        not places or end < len(row.text) or any(not row.text[a:b].strip() for a, b in places)
-    )
-    crossing = any("\n" in row.text[e.start : e.end] for e in row.entities)
-    return [(0, len(row.text))] if is_whole or crossing or _edges(row) else places
+    is_whole = not places or end < len(row.x) or any(not row.x[a:b].strip() for a, b in places)
+    crossing = any("\n" in row.x[e.start : e.end] for e in row.y)
+    return [(0, len(row.x))] if is_whole or crossing or has_edges else places

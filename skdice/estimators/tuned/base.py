@@ -27,14 +27,14 @@ from skdice._compat import (
 )
 from skdice._fitting import draft_of
 from skdice.estimators import hub
-from skdice.estimators.held_out import aligned, fitted_on, probabilities_of
-from skdice.estimators.scores import outputs_of
+from skdice.estimators.evaluation import outputs_of
+from skdice.estimators.fold_fits import aligned, fitted_on, probabilities_of
 from skdice.inputs.rows import check_groups, row_keys, take
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions.bounds import Bound
+from skdice.metrics.decisions.chosen_objective import LOG_LOSS, in_full
 from skdice.metrics.decisions.held_out_rows import HeldOutRows
 from skdice.metrics.decisions.objectives import Cost
-from skdice.metrics.decisions.scoring import LOG_LOSS, in_full
 from skdice.metrics.decisions.tuning import tune
 
 

@@ -22,13 +22,14 @@ from skdice._fitting import all_or_nothing, check_params, of_one_fit
 from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
-from skdice.estimators.held_out import group_folds, probabilities_of
-from skdice.estimators.scores import ClassScores
+from skdice.estimators.evaluation import ClassScores
+from skdice.estimators.fold_fits import group_folds, probabilities_of
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, read_labels
 from skdice.inputs.rows import check_weights, object_array
 from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decisions.bounds import Bound
+from skdice.metrics.decisions.chosen_objective import resolve_scoring
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, HeldOutRows
 from skdice.metrics.decisions.objectives import Objective
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
@@ -40,7 +41,6 @@ from skdice.metrics.decisions.rejection import (
     sureness,
     tune_rejecting,
 )
-from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.metrics.decisions.tuning import Tuning
 from skdice.resampling.stratification import MultilabelStratifiedKFold, held_out_rows
 
@@ -279,8 +279,19 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     @of_one_fit
     def predict(self, X: Data) -> np.ndarray:
-        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
-        return self._with_rejected(*self._decided(X))
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels.
+
+        A row that is left to a person has the `reject_label`, or is of -1.
+        """
+        scores = self.decide(X) * self.temperature_
+        rejected = sureness(scores, self.multilabel_) < self.reject_margin_
+        if self.multilabel_:
+            return np.where(rejected[:, None], -1, (scores > 0).astype(int))
+        found: np.ndarray = self.classes_[scores.argmax(axis=1)]
+        if not rejected.any():
+            return found
+        check_reject_label(self.reject_label, self.classes_, False)  # it may have been set since
+        return np.where(rejected, self.reject_label, found)
 
     @of_one_fit
     def predict_proba(self, X: Data) -> np.ndarray:
@@ -305,38 +316,16 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         """The names of the labels of a row, or `reject_label` where a person decides."""
         return [self.reject_label] if (row < 0).any() else super()._names(row)
 
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Labels or 0/1 rows, and whether each row is left to a person."""
-        scores = self.decide(X) * self.temperature_
-        rejected = sureness(scores, self.multilabel_) < self.reject_margin_
-        if self.multilabel_:
-            return (scores > 0).astype(int), rejected
-        return self.classes_[scores.argmax(axis=1)], rejected
-
-    def _with_rejected(self, found: np.ndarray, rejected: np.ndarray) -> np.ndarray:
-        """Predictions with `reject_label`, or rows of -1, where a person decides."""
-        if not rejected.any():
-            return found
-        if self.multilabel_:
-            return np.where(rejected[:, None], -1, found)
-        check_reject_label(self.reject_label, self.classes_, False)  # it may have been set since
-        return np.where(rejected, self.reject_label, found)
-
-    @of_one_fit
-    def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
+    def _rated(self, judge: Any, X: Any, true: Any, found: Any, **how: Any) -> dict[str, float]:
         """Scores of the rows that are decided, and the share of those that are not."""
-        check_is_fitted(self)
         if not self.reject_margin_:
-            scores: dict[str, float] = super()._scores(X, y, **how)
-            return scores
-        true = self.task.truth(self, X, y)
-        found, rejected = self._decided(X)
+            return super()._rated(judge, X, true, found, **how)
+        rejected = (found < 0).any(axis=1) if self.multilabel_ else found == self.reject_label
         if rejected.all():
             raise ValueError("all rows are left to a person: there is no decision to score")
         weights = check_weights(how.get("sample_weight"), len(true))
-        weights = None if weights is None else weights[~rejected]
-        scores = self.task.rate(self, true[~rejected], found[~rejected], weights)
-        scores |= self.task.cost(self, X, true[~rejected], found[~rejected])
+        how["sample_weight"] = None if weights is None else weights[~rejected]
+        scores = super()._rated(judge, X, true[~rejected], found[~rejected], **how)
         return {**scores, "rejected": float(rejected.mean())}
 
     @available_if(lambda self: hasattr(self.estimator, "decisive_window"))

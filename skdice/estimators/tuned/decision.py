@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has
-from skdice.estimators.scores import outputs_of
+from skdice.estimators.evaluation import outputs_of
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.tagger import BiasTunedTagger
 from skdice.metrics.decisions.held_out_rows import SpanRows

@@ -16,13 +16,13 @@ from sklearn.model_selection import KFold
 from skdice._fitting import all_or_nothing, check_params, draft_of, of_one_fit
 from skdice._types import Rows
 from skdice.engine.fit_plan import check_validation, draw_seed
-from skdice.estimators.held_out import group_folds, probabilities_of
-from skdice.estimators.scores import SpanScores, outputs_of
+from skdice.estimators.evaluation import SpanScores, outputs_of
+from skdice.estimators.fold_fits import group_folds, probabilities_of
 from skdice.estimators.tuned.base import BiasTuned, HeldOut
 from skdice.inputs.rows import object_array
 from skdice.metrics.calibration import SpanScales, judged, log
+from skdice.metrics.decisions.chosen_objective import resolve_scoring
 from skdice.metrics.decisions.held_out_rows import SpanRows
-from skdice.metrics.decisions.scoring import resolve_scoring
 from skdice.tasks.tagging import Tagging
 
 

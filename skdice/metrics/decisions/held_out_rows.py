@@ -12,7 +12,7 @@ import numpy as np
 from skdice._checks import shown
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.objectives import Objective
-from skdice.metrics.decisions.span_counts import SpanCounter, running_counts
+from skdice.metrics.decisions.span_counter import SpanCounter, running_counts
 from skdice.metrics.decisions.tuning import FAR, TAUS, Score, tune_bias
 
 _N_STEPS = 64  # thresholds of a label, where not all are tried

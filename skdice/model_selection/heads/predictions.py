@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdice.estimators.scores import ClassScores, decision_scores
+from skdice.estimators.evaluation import ClassScores, decision_scores
 from skdice.inputs.rows import object_array
 from skdice.inputs.sentences import as_sentences
 from skdice.metrics import span_f1_score

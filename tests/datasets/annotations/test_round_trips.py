@@ -169,6 +169,14 @@ def test_offsets_in_other_units(tmp_path_factory, data, format, data2):
     assert read_annotations(path, format, unit)[:2] == (texts, entities)
 
 
+@pytest.mark.parametrize("unit", ["utf16", "bytes"])
+@pytest.mark.parametrize("format", ["doccano", "jsonl", "prodigy"])
+def test_a_file_in_other_units_says_so(tmp_path, format, unit):
+    path = tmp_path / "a.jsonl"
+    write_annotations(path, ["😀 Ann sings"], [[(2, 5, "PER")]], format, offsets=unit)
+    assert read_annotations(path) == (["😀 Ann sings"], [[(2, 5, "PER")]], [{}])
+
+
 class Unnamed:
     start, end, kind = 0, 3, "PER"
 

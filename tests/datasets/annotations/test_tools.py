@@ -12,8 +12,8 @@ import pytest
 import skdice
 from skdice._names import TOOLS
 from skdice.datasets import read_annotations, read_dataset, write_annotations
-from skdice.datasets.formats._base import Row
 from skdice.datasets.formats._folder import names_of
+from skdice.datasets.row import Row
 
 
 def put(folder, name, *values, lines=True, end="\n", begin=""):
@@ -784,7 +784,7 @@ def lines_run(call, *args):
 def test_names_of_files_take_work_in_proportion():
     def rows(n):  # ids that are those which the second half would get
         ids = [f"one-{n // 2 + i}" for i in range(n // 2)] + ["one"] * (n // 2)
-        return [Row("", [], {"id": name}) for name in ids]
+        return [Row(0, "", [], {"id": name}) for name in ids]
 
     assert len(set(names_of(rows(500)))) == 500
     assert lines_run(names_of, rows(1000)) < 15 * lines_run(names_of, rows(100))

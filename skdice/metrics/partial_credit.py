@@ -6,6 +6,7 @@ from itertools import chain
 
 import numpy as np
 
+from skdice.tags.pairing import overlap, pairs_by_token
 from skdice.tags.spans import Span
 
 MODES = {
@@ -55,10 +56,10 @@ def _n_overlapping(true: list[Span], pred: list[Span]) -> int:
     left, right = (sorted(spans, key=lambda span: span[1]) for spans in (true, pred))
     i = j = n = 0
     while i < len(left) and j < len(right):
-        (_, start, end), (_, other_start, other_end) = left[i], right[j]
-        n += min(end, other_end) > max(start, other_start)
+        one, other = left[i], right[j]
+        n += overlap(one, other) > 0
         # Of two that do not overlap, the first overlaps nothing that is left.
-        i, j = i + (other_end > start), j + (end > other_start)
+        i, j = i + (other[2] > one[1]), j + (one[2] > other[1])
     return n
 
 
@@ -84,7 +85,7 @@ def _each_error_once(
     """An error of two spans is half a false and half a missed span."""
     counts = {kind: np.zeros(3) for kind in kinds}
     for there, found in zip(true, pred, strict=True):
-        for right, wrong in fair_pairs(there, found):
+        for right, wrong in pairs_by_token(there, found):
             if right is not None and right == wrong:
                 counts[right[0]] += 1
                 continue
@@ -93,52 +94,3 @@ def _each_error_once(
                 if span is not None:
                     counts[span[0]][column] += share
     return counts, np.sum([np.zeros(3), *counts.values()], axis=0)
-
-
-def fair_pairs(true: list[Span], pred: list[Span]) -> list[tuple[Span | None, Span | None]]:
-    """Each correct span and each error of a sentence, once, as its true and its predicted span.
-
-    The same spans come first, then those with the same borders, then those of the same type that
-    overlap, and then all others that do. A span is paired with the span without a partner that
-    shares most tokens, or else with one that has a partner but shares tokens with none.
-
-    References
-    ----------
-    K. Ortmann, "Fine-Grained Error Analysis and Fair Evaluation of Labeled Spans", LREC 2022.
-    """
-    pairs: list[tuple[Span | None, Span | None]] = []
-    alone = [set(true), set(pred)]
-    for width in (3, 2):  # all alike, or the borders
-        places = {span[-width:]: span for span in alone[1]}
-        for right in sorted(alone[0]):
-            if (wrong := places.get(right[-width:])) is not None:
-                pairs.append((right, wrong))
-                alone[0].remove(right)
-                alone[1].remove(wrong)
-    # The tokens of each span that no pair has counted yet.
-    free = [{span: set(range(span[1], span[2])) for span in spans} for spans in alone]
-    paired: list[set[Span]] = [set(), set()]
-    for same_type in (True, False):
-        for side, others in ((0, alone[1]), (0, paired[1]), (1, paired[0])):
-            for span in sorted(alone[side], key=_by_length):
-                shared = {
-                    other: len(free[side][span] & free[1 - side][other])
-                    for other in others
-                    if (other[0] == span[0]) == same_type
-                }
-                best = max(sorted(shared, key=_by_length), key=shared.__getitem__, default=None)
-                if best is None or not shared[best]:
-                    continue
-                pairs.append((span, best) if side == 0 else (best, span))
-                counted = free[side][span] & free[1 - side][best]
-                free[side][span] -= counted
-                free[1 - side][best] -= counted
-                alone[side].remove(span)
-                paired[side].add(span)
-                alone[1 - side].discard(best)
-                paired[1 - side].add(best)
-    return [*pairs, *((s, None) for s in sorted(alone[0])), *((None, s) for s in sorted(alone[1]))]
-
-
-def _by_length(span: Span) -> tuple[int, int]:
-    return span[2] - span[1], span[1]

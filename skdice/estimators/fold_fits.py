@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skdice._compat import check_method_params
-from skdice.estimators.scores import outputs_of
+from skdice.estimators.evaluation import outputs_of
+from skdice.inputs.labels import label_table
 from skdice.inputs.rows import object_array, take
 
 
@@ -33,7 +34,7 @@ def probabilities_of(model: Any, X: Any) -> tuple[np.ndarray, Any]:
     classes = outputs_of(getattr(model, "best_estimator_", model))
     table = model.predict_proba(X)
     if isinstance(classes, list):  # as a random forest has: classes and a table for each label
-        table = np.column_stack([of_label[:, 1] for of_label in table])
+        table = label_table(table)
         classes = np.arange(table.shape[1])
     elif isinstance(table, list):  # of sentences
         table = object_array(table)

@@ -52,6 +52,10 @@ class Scored:
         judge = self._judge()
         true = self.task.truth(judge, X, y)
         found = getattr(self, self.task.judged_by)(X)
+        return self._rated(judge, X, true, found, **how)
+
+    def _rated(self, judge: Any, X: Any, true: Any, found: Any, **how: Any) -> dict[str, float]:
+        """The scores of predictions, and what they cost."""
         scores = self.task.rate(judge, true, found, **how)
         return {**scores, **self.task.cost(judge, X, true, found)}
 

@@ -26,7 +26,7 @@ class SpanCounter:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdice.metrics.decisions.span_counts import SpanCounter
+    >>> from skdice.metrics.decisions.span_counter import SpanCounter
     >>> counter = SpanCounter([["B-PER", "O"]], ["B-PER", "O"], "iob2")
     >>> counter.counts(np.array([0, 1])).hits.tolist(), counter.true.tolist()
     ([1], [1])

@@ -8,6 +8,7 @@ from inspect import signature
 import numpy as np
 
 from skdice._checks import counted
+from skdice.cli._common import class_for
 from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.comparison import Comparison
 
@@ -51,6 +52,8 @@ def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
 
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     """Name rows that cannot be told from the best, the loss to take, and what to try next."""
+    from skdice.tasks import TASKS
+
     models = [model for model in comparison.rows if model.runs]
     best, n_test = comparison.best, comparison.settings["n_test"]
     n_runs = max(len(model.runs) for model in models)
@@ -60,7 +63,7 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
         _, low, high = comparison.behind(model)
         if model is not best and np.isfinite(low):
             (alike if low <= 0 <= high else behind).append(model.label)
-    default = default_loss(task)
+    default = str(signature(class_for(task)).parameters["loss"].default)
     stays = default in alike and not best.is_baseline
     if len(models) > 1:
         yield f"Best here: {best.label}{', the default' if best.label == default else ''}."
@@ -86,8 +89,6 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
         more = "" if n_runs >= 5 else ", or --seeds 5,"
         until = "" if stays or best.label == default else "; until then the simplest will do"
         yield f"Next: more test rows{more} to tell them apart{until}."
-    from skdice.tasks import TASKS
-
     loss = default if stays else best.loss
     decided = any(model.decision for model in models)
     if TASKS[task].has_classes and not decided and isinstance(loss, str):
@@ -102,12 +103,3 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     elif not best.is_baseline and isinstance(loss, str):
         option = "" if loss == default else f" --loss {loss}"
         yield f"Next: skdice train FILE{option} --out model"
-
-
-def default_loss(task: str) -> str:
-    """The loss of a task's estimator where none is given."""
-    from skdice import estimators
-    from skdice.tasks import TASKS
-
-    default = signature(getattr(estimators, TASKS[task].estimator)).parameters["loss"].default
-    return str(default)

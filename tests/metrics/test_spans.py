@@ -31,7 +31,7 @@ from skdice.metrics import (
     token_f1_score,
     token_f1_scorer,
 )
-from skdice.metrics.decisions.span_counts import SpanCounter
+from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.tags.schemes import SCHEMES, get_spans, strict_spans
 
 PREFIXES = {

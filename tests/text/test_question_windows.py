@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from skdice.backbones import load_tokenizer
 from skdice.tags.spans import flat_spans
 from skdice.text.best_answers import best_answers, tune_null_threshold
-from skdice.text.qa import encode_questions
+from skdice.text.question_windows import encode_questions
 from tests.estimators.readers import reader
 
 

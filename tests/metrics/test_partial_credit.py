@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.metrics import span_precision_recall_fscore_support, span_report
-from skdice.metrics.credit import MODES, credit, fair_pairs
+from skdice.metrics.partial_credit import MODES, credit
+from skdice.tags.pairing import pairs_by_token
 from skdice.tags.schemes import to_tags
 
 
@@ -109,7 +110,7 @@ def test_plain_tags_are_spans_of_a_token():
     ],
 )
 def test_each_error_once_by_hand(true, pred, expected):
-    found = fair_pairs(true, pred)
+    found = pairs_by_token(true, pred)
     place = [{span: i for i, span in enumerate(spans)} for spans in (true, pred)]
     indices = [tuple(p.get(span) for p, span in zip(place, pair, strict=True)) for pair in found]
     assert sorted(indices, key=str) == sorted(expected, key=str)
@@ -158,10 +159,10 @@ def test_credit_is_that_of_the_best_pairing(rows):
 @settings(deadline=None, max_examples=200)
 @given(spans(), spans())
 def test_each_span_is_right_or_in_an_error(true, pred):
-    pairs = fair_pairs(true, pred)
+    pairs = pairs_by_token(true, pred)
     for side, given_spans in ((0, true), (1, pred)):
         assert {pair[side] for pair in pairs} - {None} == set(given_spans)
-    assert [pair for pair in pairs if pair[0] == pair[1]] == sorted(
+    assert sorted(pair for pair in pairs if pair[0] == pair[1]) == sorted(
         pair for pair in zip(true, true, strict=True) if pair[0] in pred
     )
     for right, wrong in pairs:

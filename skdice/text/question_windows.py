@@ -143,7 +143,7 @@ def candidate_pairs(n_words: int, longest: int) -> np.ndarray:
 
     Examples
     --------
-    >>> from skdice.text.qa import candidate_pairs
+    >>> from skdice.text.question_windows import candidate_pairs
     >>> candidate_pairs(3, 2).tolist()
     [[1, 1], [1, 2], [2, 2], [2, 3], [3, 3]]
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,14 +16,14 @@ from skdice.inputs.sentences import as_sentences, read_tags, spans_of
 from skdice.inputs.texts import as_single_texts, holds_texts
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.span_scores import span_probabilities
+from skdice.tags.pairing import kind_of, pairs_by_span
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span
-from skdice.text.alignment import REGIONS
+from skdice.text.alignment import typed_spans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")
 
 
@@ -105,16 +104,14 @@ def span_errors(
                 f"{name} and y_true differ in sentences or in their lengths: give those of the "
                 "same sentences, in the same order"
             )
-    pairs = [
-        sorted(
-            error_pairs(get_spans(there, scheme), get_spans(found, scheme)),
-            key=lambda p: (p[1] or p[2] or ("", 0))[1],
-        )
-        for there, found in zip(true, pred, strict=True)
-    ]
+    pairs = []
+    for there, found in zip(true, pred, strict=True):
+        row = pairs_by_span(get_spans(there, scheme), get_spans(found, scheme))
+        errors = [pair for pair in row if pair[0] != pair[1]]
+        pairs.append(sorted(errors, key=lambda pair: (pair[0] or pair[1] or ("", 0))[1]))
     scores: Any = None
     if proba is not None:
-        spans: list[Any] = [[wrong or right for _, right, wrong in row] for row in pairs]
+        spans: list[Any] = [[wrong or right for right, wrong in row] for row in pairs]
         if classes is not None:
             scores = span_probabilities(proba, spans, classes, scheme=scheme)
         else:
@@ -122,8 +119,8 @@ def span_errors(
             scores = [[p[s:e].max(axis=1).min() for _, s, e in row] for p, row in rows]
     records = []
     for i, row in enumerate(pairs):
-        for j, (kind, right, wrong) in enumerate(row):
-            record: dict[str, Any] = {"row": i, "kind": kind}
+        for j, (right, wrong) in enumerate(row):
+            record: dict[str, Any] = {"row": i, "kind": kind_of(right, wrong)}
             for name, span in (("true", right), ("pred", wrong)):
                 for part, value in zip(PARTS, span or (None, None, None), strict=True):
                     record[f"{name}_{part}"] = value
@@ -140,34 +137,6 @@ def span_errors(
     scored = [] if scores is None else ["confidence"]
     columns = ["row", "kind", "true_type", *sentence, *places, *scored, "pred_type", *text]
     return frame_of(records, columns)
-
-
-def error_pairs(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, Span | None]]:
-    """Errors of one sentence: kind, true span, predicted span."""
-    right = Counter(true) & Counter(pred)
-    left, extra = list((Counter(true) - right).elements()), list((Counter(pred) - right).elements())
-    pairs: list[tuple[str, Span | None, Span | None]] = []
-
-    def rank(t: Span, p: Span) -> tuple[int, int]:
-        overlap = min(t[2], p[2]) - max(t[1], p[1])
-        kind = 0 if t[1:] == p[1:] else 1 if t[0] == p[0] else 2
-        return kind, -overlap
-
-    options = sorted(
-        (rank(t, p), i, j)
-        for i, t in enumerate(left)
-        for j, p in enumerate(extra)
-        if min(t[2], p[2]) > max(t[1], p[1])
-    )
-    used_true, used_pred = set(), set()
-    for (kind, _), i, j in options:
-        if i not in used_true and j not in used_pred:
-            used_true.add(i)
-            used_pred.add(j)
-            pairs.append((KINDS[kind], left[i], extra[j]))
-    pairs += [("missed", t, None) for i, t in enumerate(left) if i not in used_true]
-    pairs += [("spurious", None, p) for j, p in enumerate(extra) if j not in used_pred]
-    return pairs
 
 
 @checked
@@ -234,9 +203,7 @@ class SpanConfusionDisplay:
         index: dict[Any, int] = {name: i for i, name in enumerate(types)}
         counts = np.zeros((len(types) + 1, len(types) + 1), dtype=int)
         for there, found in zip(true, pred, strict=True):
-            for span in (Counter(there) & Counter(found)).elements():
-                counts[index[span[0]], index[span[0]]] += 1
-            for _, right, wrong in error_pairs(there, found):
+            for right, wrong in pairs_by_span(there, found):
                 at = [len(types) if span is None else index[span[0]] for span in (right, wrong)]
                 counts[at[0], at[1]] += 1
         return cls(counts, types)
@@ -261,5 +228,4 @@ class SpanConfusionDisplay:
 
 def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:
     """Entities as (type, start, end)."""
-    rows = read_entities(entities, texts)
-    return [[(e.label, e.start, e.end) for e in row if e.label not in REGIONS] for row in rows]
+    return typed_spans(read_entities(entities, texts))

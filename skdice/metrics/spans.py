@@ -9,13 +9,13 @@ from typing import Any, Literal, overload
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import check_choice, checked, printable
+from skdice._checks import check_choice, check_range, checked, printable
 from skdice._tables import TextTable
 from skdice._types import Rows
 from skdice.inputs.rows import check_ordered
 from skdice.inputs.sentences import Spans, read_tags, spans_of, tag_rows, without_unknown
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.credit import MODES, credit
+from skdice.metrics.partial_credit import MODES, credit
 from skdice.tags.schemes import (
     SCHEMES,
     get_spans,
@@ -324,8 +324,7 @@ def span_report(
     0.5
     """
     check_choice("mode", mode, tuple(MODES))
-    if not 0 <= digits <= 100:
-        raise ValueError(f"digits={digits!r} must be from 0 to 100")
+    check_range(0, 100, digits=digits)
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
     there, found = ([get_spans(row, scheme) for row in rows] for rows in (true, pred))
     table = report_of_spans(there, found, mode)

@@ -1,0 +1,77 @@
+"""Every file becomes rows of one kind, whatever its format and its task."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skdice.datasets import read_dataset, write_annotations
+from skdice.datasets.dataset import rows_of, source_of, task_of
+from skdice.datasets.row import Row
+from skdice.datasets.unlabelled import read_inputs
+
+ENTITIES = [(0, 3, "PER")]
+QUESTION = {"id": "q", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+SQUAD = {"data": [{"title": "t", "paragraphs": [{"context": "Ann sings", "qas": [QUESTION]}]}]}
+QUERY = {"query": "find people", "entity_label": "PER", "context": "Ann sings"}
+CONLLU = "\t".join(["1", "Ann", "Ann", "PROPN", *"_____", "_"]) + "\n"
+# A file's name and text, its task, and place, x, y and meta of its first row.
+FILES = [
+    ("a.csv", "text,label\nhi,ham\nbuy,spam\n", "classification", (2, "hi", "ham", {})),
+    ("a.jsonl", '{"text": "hi", "label": "ham"}\n', "classification", ("line 1", "hi", "ham", {})),
+    ("b.csv", "text,label\nhi,\"['ham', 'ad']\"\nbuy,['ad']\n", "classification",
+     (2, "hi", ["ham", "ad"], {})),
+    ("a.conll", "Ann\tB-PER\nsings\tO\n", "tagging", (1, ["Ann", "sings"], ["B-PER", "O"], {})),
+    ("a.conllu", CONLLU, "tagging", (1, ["Ann"], ["PROPN"], {})),
+    ("c.csv", "Sentence #,Word,Tag\n1,Ann,B-PER\n,sings,O\n", "tagging",
+     (2, ["Ann", "sings"], ["B-PER", "O"], {})),
+    ("b.jsonl", '{"id": 7, "tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}\n', "tagging",
+     ("line 1", ["Ann", "sings"], ["B-PER", "O"], {"id": 7})),
+    ("c.jsonl", '{"id": 7, "text": "Ann sings", "label": [[0, 3, "PER"]]}\n', "entities",
+     ("line 1", "Ann sings", ENTITIES, {"id": 7})),
+    ("a.txt", "7|t|Ann\n7|a|sings\n7\t0\t3\tAnn\tPER\n", "entities",
+     ("line 1", "Ann\nsings", ENTITIES, {"id": "7"})),
+    ("a.json", json.dumps(SQUAD), "qa",
+     ("question 'q'", ("Who?", "Ann sings"), [(0, "Ann")], {"id": "q"})),
+    ("b.json", json.dumps([QUERY | {"start_position": [0], "end_position": [0]}]), "mrc-ner",
+     ("Ann sings", ["Ann", "sings"], [("PER", 0, 1)], {})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "task", "row"), FILES, ids=[f[0] for f in FILES])
+def test_a_file_becomes_rows(tmp_path, name, text, task, row):
+    path = tmp_path / name
+    path.write_text(text)
+    source = source_of(path, "utf-8", {})
+    assert task_of(source) == task
+    rows = rows_of(source, task, {})
+    assert all(type(each) is Row for each in rows)
+    assert rows[0] == row
+    data = read_dataset(path)
+    assert data.task == task
+    assert list(data.X) == [each.x for each in rows]
+    assert list(data.y) == [each.y for each in rows]
+    assert data.meta == [each.meta for each in rows]
+
+
+@pytest.mark.parametrize(("name", "text", "task", "row"), FILES, ids=[f[0] for f in FILES])
+def test_a_file_to_predict_becomes_rows_without_y(tmp_path, name, text, task, row):
+    path = tmp_path / name
+    path.write_text(text)
+    rows = read_inputs(source_of(path, "utf-8", {}), task, {})
+    assert all(type(each) is Row and each.y is None for each in rows)
+    assert rows[0].x == row[1]
+    if task == "classification":  # a table is written as it came, with two columns more
+        assert rows[0].meta["text"] == "hi"
+    else:
+        assert rows[0].meta == row[3]
+
+
+def test_rows_of_a_tool_are_written_by_its_format(tmp_path):
+    texts, meta = ["Ann sings", "It rains"], [{"id": 7}, {"id": 8}]
+    for name in ("doccano", "prodigy", "label-studio", "spacy", "bioc", "jsonl"):
+        path = write_annotations(tmp_path / f"{name}.json", texts, [ENTITIES, []], name, meta)
+        rows = rows_of(source_of(path, "utf-8", {}), "entities", {"format": name})
+        found = [(row.x, row.y, str(row.meta["id"])) for row in rows]
+        assert found == [("Ann sings", ENTITIES, "7"), ("It rains", [], "8")]
