@@ -5,7 +5,8 @@
 
 "rate": fits of texts and of tagged sentences at batches of 8 to 128, each with several rates.
 "numbers": overlap losses with a memory of counts and without, on rows of numbers and on vectors of
-texts. "found": the same on the set on which the fault was found. A record is one fit.
+texts. "found": the same on the set on which the fault was found. "full": the same in full fits of
+texts and tags. A record is one fit.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import skdice
+from skdice.engine.recipe import choose_epochs, choose_rate
 from skdice.losses import resolve_loss
 from skdice.metrics import span_f1_score
 from skdice.tags.schemes import get_spans
@@ -38,12 +40,14 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "small_batches.jsonl"
 PAGE = HERE.parent.parent / "docs" / "experiments.md"
 TEXTS = {"clinc_rare": "CLINC, one intent", "sms": "SMS", "anger": "GoEmotions, anger"}
+LABELS = ("anger", "joy", "sadness")  # of GoEmotions
 TAGS = {"wnut17": "WNUT17", "gmb": "GMB"}
 # With the share of wrong labels, in the order of the runs.
 CELLS = [("anger", 0), ("wnut17", 0), ("anger", 0.1), ("gmb", 0), ("gmb", 0.1), ("wnut17", 0.1)]
 CELLS += [("clinc_rare", 0), ("clinc_rare", 0.1), ("sms", 0), ("sms", 0.1)]
 # Times the rate at a batch of 32: unchanged, in proportion, and its square root.
-FACTORS = {32: (1,), 8: (1, 1 / 4, 1 / 2), 128: (1, 4, 2)}
+MANY = 1500
+FACTORS = {32: (1,), 8: (1, 1 / 4, 1 / 2), 16: (1, 1 / 2, 0.707), 64: (1, 2, 1.414), 128: (1, 4, 2)}
 LOSSES = ("dice", "ce_dice", "dsc", "tversky")
 
 
@@ -94,15 +98,19 @@ def run(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def jobs_of_rate() -> Iterator[dict[str, Any]]:
-    for (name, noise), size in product(CELLS, (8, 32, 128)):
+    for (name, noise), size in product(CELLS, FACTORS):
         for factor in FACTORS[size]:
             yield {"data": name, "noise": noise, "batch": size, "factor": factor}
+    for size in (8, 32):
+        for factor in FACTORS[size]:
+            yield {"data": "anger", "noise": 0.1, "batch": size, "factor": factor, "rows": MANY}
 
 
 def run_rate(job: dict[str, Any], folder: Path) -> dict[str, float]:
     """Passes of a text follow the rate: as much of it as of 40 updates of 32 rows at 1e-4."""
     is_text, size = job["data"] in TEXTS, job["batch"]
     how = {"n_rows": 400, "n_rare": 40} if is_text else {"n_rows": 80}
+    how = {"n_rows": MANY, "n_rare": 80} if job.get("rows") == MANY else how
     task = rows_of(job["data"], folder, job["seed"], job["noise"], **how)
     updates = -(-len(task.train[0]) // size)
     passes = max(3, round(40 / job["factor"] / updates)) if is_text else 15
@@ -110,8 +118,10 @@ def run_rate(job: dict[str, Any], folder: Path) -> dict[str, float]:
     return fitted(task, job, lr=rate, max_epochs=passes) | {"passes": passes}
 
 
-def fitted(task: tasks.Task, job: dict[str, Any], **params: Any) -> dict[str, float]:
-    """The scores of a fit of MiniLM on test rows."""
+def fitted(
+    task: tasks.Task, job: dict[str, Any], share: float | None = None, **params: Any
+) -> dict[str, float]:
+    """The scores of a fit of MiniLM on test rows; `share` as in `scores`."""
     params |= {"random_state": job["seed"], "batch_size": job["batch"]}
     if task.kind == "tags":
         X, y = task.test  # which may hold tags that these few sentences lack
@@ -119,20 +129,27 @@ def fitted(task: tasks.Task, job: dict[str, Any], **params: Any) -> dict[str, fl
         return {"f1": span_f1_score(y, tagger.predict(X))}
     model = skdice.DiceSequenceClassifier(pos_label=task.pos_label, **params).fit(*task.train)
     proba = model.predict_proba(task.test[0])[:, model.classes_.tolist().index(task.pos_label)]
-    return scores(np.array(task.test[1]) == task.pos_label, proba)
+    return scores(np.array(task.test[1]) == task.pos_label, proba, share)
 
 
-def scores(truth: np.ndarray, proba: np.ndarray) -> dict[str, float]:
-    """F1 at one half and at the best threshold, and average precision."""
-    precision, recall, _ = precision_recall_curve(truth, proba)
+def scores(truth: Any, proba: np.ndarray, share: float | None = None) -> dict[str, float]:
+    """F1 at one half and at the best threshold, and average precision.
+
+    With `share`, as if so many of the rows were positive.
+    """
+    weight = np.ones(len(truth))
+    if share is not None:
+        weight = np.where(truth, share / np.mean(truth), (1 - share) / (1 - np.mean(truth)))
+    precision, recall, _ = precision_recall_curve(truth, proba, sample_weight=weight)
     best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
-    f1 = f1_score(truth, proba > 0.5, zero_division=0)
-    return {"f1": f1, "best_f1": best, "ap": average_precision_score(truth, proba)}
+    f1 = f1_score(truth, proba > 0.5, sample_weight=weight, zero_division=0)
+    ap = average_precision_score(truth, proba, sample_weight=weight)
+    return {"f1": f1, "best_f1": best, "ap": ap}
 
 
 @cache
 def loaded(name: str, folder: Path, seed: int) -> tasks.Task:
-    if name != "anger":
+    if name not in LABELS:
         return tasks.load(name, folder, seed)
     task = tasks.load("goemotions", folder, seed)
     parts = [
@@ -238,7 +255,8 @@ NUMBERS: dict[str, Any] = {
     "diabetes, the highest 7 %": diabetes,
     "five digits": several_digits,
 }
-VECTORS = {"sms": "SMS, vectors", "anger": "GoEmotions, vectors"}
+VECTORS = {name: f"{title}, vectors" for name, title in TEXTS.items()}
+VECTORS |= {"joy": "GoEmotions, joy, vectors", "sadness": "GoEmotions, sadness, vectors"}
 # The set on which the fault was found, whole.
 FOUND = dict(n_informative=10, weights=[0.97], flip_y=0.01, class_sep=1.2, random_state=3)
 
@@ -265,7 +283,7 @@ def run_numbers(job: dict[str, Any], folder: Path) -> dict[str, float]:
         X, y = datasets.make_classification(6000, 30, **FOUND)
         parts = X[:4000], X[4000:], y[:4000], y[4000:]
     elif name in VECTORS:
-        how["lr"], parts = 0.01, vectors(name, folder)
+        how["lr"], parts = 0.01, vectors(name, folder, seed)
     else:
         X, y = NUMBERS[name]()
         parts = train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=seed)
@@ -279,13 +297,15 @@ def run_numbers(job: dict[str, Any], folder: Path) -> dict[str, float]:
     decay = {"decay": getattr(trained, "ema_decay_", 0.0) if job["memory"] else 0.0}
     if proba.shape[1] > 2:
         return {"f1": f1_score(y_test, proba.argmax(1), average="macro")} | decay
-    return scores(y_test, proba[:, 1]) | decay
+    # Test texts hold more positives than training texts do.
+    share = float(np.mean(y)) if name in VECTORS else None
+    return scores(y_test, proba[:, 1], share) | decay
 
 
 @cache
-def vectors(name: str, folder: Path) -> Any:
+def vectors(name: str, folder: Path, seed: int) -> Any:
     """Vectors of 1,000 texts of the frozen encoder with 50 positives, and of test rows."""
-    task = rows_of(name, folder, 0, 0, 1000, 50)
+    task = rows_of(name, folder, seed, 0, 1000, 50)
     encoder = skdice.TransformerFeatures()
     X, X_test = (encoder.fit_transform(part[0]) for part in (task.train, task.test))
     y, y_test = (
@@ -295,8 +315,44 @@ def vectors(name: str, folder: Path) -> Any:
     return X, X_test, y, y_test
 
 
+# ---- full fits
+
+
+# Training rows, of which so many are of the rare class, by data set, and batches.
+FULL = [(name, 400, n, 8) for name in ("anger", "sms") for n in (16, 60)] + [("wnut17", 200, 0, 8)]
+FULL += [("anger", 400, 16, 32), ("sms", 400, 16, 32)]  # with 60 the formula says 0
+
+FULL_LOSSES = ("dice", "dsc", "ce_dice")
+
+
+def jobs_of_full() -> Iterator[dict[str, Any]]:
+    for (name, rows, rare, size), loss in product(FULL, FULL_LOSSES):
+        for memory in (0, "formula"):
+            how = {"rows": rows, "rare": rare, "batch": size, "loss": loss, "memory": memory}
+            yield {"data": name, **how}
+
+
+def run_full(job: dict[str, Any], folder: Path) -> dict[str, float]:
+    """Rate and passes of `fit`; the memory of `DiceClassifier`, of tags without its limit."""
+    n_rows, n_rare = job["rows"], job["rare"] or None
+    task = rows_of(job["data"], folder, job["seed"], 0, n_rows, n_rare)
+    share = job["batch"] / 32
+    rate = choose_rate(384, two_classes=n_rare is not None, batch_share=share)
+    passes = choose_epochs(n_rows, job["batch"], n_rare, rate)
+    n_updates, decay = passes * -(-n_rows // job["batch"]), 0.0
+    if job["memory"]:
+        n_positives = n_rare or sum(tag != "O" for tags in task.train[1] for tag in tags)
+        positives = n_positives * passes / n_updates
+        decay = 1 - max(positives / 30, 10 / n_updates)
+    loss = with_memory(job["loss"], decay)
+    rare = n_rare and n_rare / n_rows  # test texts hold more
+    found = fitted(task, job, rare, loss=loss, lr=rate, max_epochs=passes)
+    return found | {"passes": passes, "decay": decay}
+
+
 PARTS: dict[str, Any] = {
     "rate": (jobs_of_rate, run_rate),
+    "full": (jobs_of_full, run_full),
     "numbers": (jobs_of_numbers, run_numbers),
     "found": (jobs_of_found, run_numbers),
 }
@@ -308,21 +364,13 @@ PARTS: dict[str, Any] = {
 def show() -> None:
     """Print the tables, and write them into the page."""
     page = PAGE.read_text()
-    for name, made in (("batches and rates", lines_of_rates()), ("memory", lines_of_memory())):
+    tables = {"batches and rates": lines_of_rates(), "memory": lines_of_memory()}
+    tables["memory in full fits"] = lines_of_full()
+    for name, made in tables.items():
         text = "\n".join(made)
         print(text, end="\n\n")
         page = replaced(page, name, text, "small_batches.py")
     PAGE.write_text(page)
-
-
-def means(*parts: str) -> dict[Any, dict[str, Any]]:
-    """The means over seeds of the figures of each job, with the number of seeds."""
-    found: dict[Any, list[Any]] = defaultdict(list)
-    for record in records():
-        job = record["job"]
-        if job["part"] in parts:
-            found[job["data"], job["batch"], job["noise"], job["factor"]].append(record)
-    return {key_of: {"seeds": len(group), **(mean(group) or {})} for key_of, group in found.items()}
 
 
 FIGURES = ("f1", "ap")
@@ -336,17 +384,23 @@ def shown(found: dict[str, Any] | None) -> str:
 
 
 def lines_of_rates() -> Iterator[str]:
-    found = means("rate")
-    columns = sorted({(size, factor) for _, size, _, factor in found})
-    heads = [f"{size}" + f", rate x {factor:g}" * (size != 32) for size, factor in columns]
-    yield f"| data | wrong | seeds | {' | '.join(heads)} |"
-    yield "|---|---:|---:" + "|---:" * len(heads) + "|"
-    for name, title in {**TEXTS, **TAGS}.items():
-        for noise in (0, 0.1):
-            row = [found.get((name, size, noise, by)) for size, by in columns]
-            if any(row):
-                seeds = min(cell["seeds"] for cell in row if cell)
-                yield f"| {title} | {noise:.0%} | {seeds} | {' | '.join(map(shown, row))} |"
+    """Of each batch and rate the means over clean and noisy rows and seeds."""
+    fits: dict[Any, dict[Any, Any]] = defaultdict(lambda: defaultdict(list))
+    for record in records():
+        job = record["job"]
+        if job["part"] == "rate":
+            fits[job["batch"], job["factor"]][job.get("rows", job["data"])].append(record)
+    names = {**TEXTS, **TAGS, MANY: f"anger, {MANY:,} rows"}
+    yield f"| batch | rate | fits | mean F1 of five | {' | '.join(names.values())} |"
+    yield "|---:|---:|---:|---:" + "|---:" * len(names) + "|"
+    for size, factor in sorted(fits, key=lambda way: (way[0], -way[1])):
+        groups = fits[size, factor]
+        five = np.mean(
+            [found["f1"] for name in names if name != MANY if (found := mean(groups[name]))]
+        )
+        n_fits, rate = sum(map(len, groups.values())), "" if factor == 1 else f"x {factor:.3g}"
+        columns = [shown(mean(groups[name])) for name in names]
+        yield f"| {size} | {rate} | {n_fits} | {five:.1f} | {' | '.join(columns)} |"
 
 
 def lines_of_memory() -> Iterator[str]:
@@ -372,6 +426,28 @@ def lines_of_memory() -> Iterator[str]:
                 for memory in ("0", "auto")
             ]
             yield f"| {name} | {size} | {len(whole)} | {' | '.join(columns)} |"
+
+
+def lines_of_full() -> Iterator[str]:
+    """Full fits with the memory of counts and without."""
+    fits: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for record in records():
+        job = record["job"]
+        if job["part"] == "full":
+            fits[job["data"], job["rows"], job["rare"], job["batch"]][
+                job["loss"], job["memory"]
+            ].append(record)
+    names = {**TEXTS, **TAGS}
+    heads = [f"`{loss}` | with memory" for loss in FULL_LOSSES]
+    yield f"| data | rows | positives | batch | fits | {' | '.join(heads)} |"
+    yield "|---" + "|---:" * 10 + "|"
+    for (name, rows, rare, size), groups in fits.items():
+        found = [
+            shown(mean(groups[loss, memory]))
+            for loss, memory in product(FULL_LOSSES, (0, "formula"))
+        ]
+        n_fits = sum(map(len, groups.values()))
+        yield f"| {names[name]} | {rows} | {rare or ''} | {size} | {n_fits} | {' | '.join(found)} |"
 
 
 def mean(group: list[Any]) -> dict[str, float] | None:

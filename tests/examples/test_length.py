@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from skdice.engine.recipe import choose_epochs
@@ -39,6 +41,21 @@ def test_some_entities_are_left_out(harness):
     assert {tuple(row[:2]) for row in noisy} == {("B-PER", "I-PER"), ("O", "O")}
     assert 60 < sum((row[0] == "O") + (row[3] == "O") for row in noisy) < 140
     assert tags[0] == ["B-PER", "I-PER", "O", "B-LOC"]
+
+
+def test_a_made_cell_has_its_number_of_positives(harness, data, monkeypatch):
+    length = harness["length"]
+    monkeypatch.setattr(length, "MADE", {12: {"sms": 5}})
+    job = {"task": "sms", "seed": 0, "train_rows": 12, "test_rows": 1}
+    X, y = length.prepared(data, job).train
+    assert len(set(X)) == 12
+    assert y.count("spam") == 5
+    assert length.rare_rows(data, "sms", 0, 12, 0.0) == 5
+    args = argparse.Namespace(wrong=[0.0], losses=["ce_dice"], data=data, passes=[3])
+    monkeypatch.setitem(length.PASSES, 12, (3, 10))
+    args = argparse.Namespace(**vars(args), precision="fp32", backbone=None, limit=None)
+    assert [job["max_epochs"] for job in length.jobs_of(args, "sms", 12, 0)] == [3]
+    assert not list(length.jobs_of(args, "mrpc", 12, 0))
 
 
 def of_length(wrong, scores, positives=500):
