@@ -197,12 +197,7 @@ def _sentences(source: Source, layout: Layout, scheme: str | None = None) -> lis
         if comment is not None and comment != "auto" and line.startswith(comment):
             continue
         cells = line.split(separator) if separator else _split(line, None)
-        at_start = not tokens
-        if (
-            line[0] == "#"
-            and comment == "auto"
-            and _is_comment(path, number, line, cells, layout, at_start)
-        ):
+        if line[0] == "#" and _is_comment(path, number, line, cells, layout, not tokens):
             continue
         if len(cells) != width and not (layout.is_wider and len(cells) > width):
             problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
@@ -229,6 +224,8 @@ def _is_comment(
     path: Path, number: int, line: str, cells: list[str], layout: Layout, at_start: bool
 ) -> bool:
     """Return True if a line that begins with # is no token's; refuse what may be either."""
+    if layout.comment != "auto":
+        return False
     if line.startswith(("#begin document", "#end document")):
         return True
     if len(cells) != layout.width:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.formats._base import Format
+from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.reading import fault
 from skdice.datasets.row import Row
 from skdice.exceptions import MisalignedWarning
@@ -166,9 +166,9 @@ def resolve(
         wrong = [sum(isinstance(where, _Fault) for where in trial) for trial in trials]
         best = wrong.index(min(wrong))
         text, entities, scores = texts[best], [], []
-        for i, where in enumerate(trials[best]):
+        every = zip((*marks.spans, *marks.checks), trials[best], strict=True)
+        for i, (span, where) in enumerate(every):
             is_token = i >= len(marks.spans)
-            span = marks.checks[i - len(marks.spans)] if is_token else marks.spans[i]
             label = str(span.label) if type(span.label) is int else span.label
             is_unknown = label is None and form.knows_unlabelled
             if not (is_token or is_unknown) and fault_of_label(label):
@@ -190,9 +190,7 @@ def resolve(
             if not is_token:
                 entities.append((*where, label))
                 scores.append(span.score)
-        meta = row.meta
-        if any(score is not None for score in scores):
-            meta = {**meta, "entity_scores": scores}
+        meta = {**row.meta, **if_any("entity_scores", scores)}
         resolved.append(Row(row.place, text, entities, meta))
     if problems:
         n = sum(len(row.y) for row in resolved) + len(problems) - n_mended

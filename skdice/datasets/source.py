@@ -93,11 +93,6 @@ class Source:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
-    def lines(self) -> list[str]:
-        """The lines of a file."""
-        return self.text.split("\n")
-
-    @cached_property
     def head(self) -> list[str]:
         """The first lines of a file, from which its form is told."""
         return list(islice(iter_split(self.text), 2000))
@@ -193,14 +188,14 @@ class Source:
 
         A text of which a label was rejected is kept.
         """
-        answers = [value.get("answer") for _, value in self.values if isinstance(value, dict)]
+        answers = [answer_of(value) for _, value in self.values]
         obeyed = self.labelled and all(answer in (*ANSWERS, None, "") for answer in answers)
         refused = ANSWERS[2:] if self.of_labels else ANSWERS[1:]
-        for place, value in self.values:
-            if obeyed and isinstance(value, dict) and value.get("answer") in refused:
-                self.skipped[f"whose answer is {value['answer']}"] += 1
+        for placed, answer in zip(self.values, answers, strict=True):
+            if obeyed and answer in refused:
+                self.skipped[f"whose answer is {answer}"] += 1
             else:
-                yield place, value
+                yield placed
 
     def left_out(self) -> str:
         """Name and count what was left out; empty if nothing was."""
@@ -233,6 +228,11 @@ class Source:
                 wanted = "a string" if kind is str else "an object"
                 raise self.fault(place, f"{name!r} holds {shown(each)}, which is not {wanted}")
         return value
+
+
+def answer_of(value: Any) -> Any:
+    """What a person answered in Prodigy about a record or a span; None if nothing."""
+    return value.get("answer") if isinstance(value, dict) else None
 
 
 def names_columns(rows: list[list[str]]) -> bool:

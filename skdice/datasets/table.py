@@ -97,14 +97,13 @@ class Table:
         if answers is not None and answers not in labels:
             keep("whose answer is ignore", lambda cells: cells[answers] != "ignore")
         if len(labels) == 1:
-            strings = [str(row[1][labels[0]]) for row in rows if isinstance(row[1][labels[0]], str)]
+            at = labels[0]
+            strings = [str(cells[at]) for _, cells in rows if isinstance(cells[at], str)]
             none = {name for name in _NO_LABEL if name != "-" or "+" not in strings}
             named = ", ".join(sorted(none.intersection(strings)))
             keep(
                 f"whose label is {named}",
-                lambda cells: (
-                    not isinstance(cells[labels[0]], str) or cells[labels[0]].strip() not in none
-                ),
+                lambda cells: not isinstance(cells[at], str) or cells[at].strip() not in none,
             )
         else:
             keep(
@@ -142,10 +141,8 @@ class Table:
         if len(flags) > 1 and self.names is not None:
             remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
             remedy += "for one, label_column"
-        has = self.shown(columns)
-        raise ValueError(
-            f"which column of {str(self.path)!r} holds the label? It has {has}: {remedy}"
-        )
+        problem = f"holds the label? It has {self.shown(columns)}: {remedy}"
+        raise ValueError(f"which column of {str(self.path)!r} {problem}")
 
     def shown(self, columns: list[int]) -> list[str]:
         """Columns by name, or by index with their first value."""
@@ -169,9 +166,8 @@ class Table:
             found = f"{len(left)} columns that may be text {self.shown(left)}"
             problem = f"{found}, not {n_texts or 1}" if left else "no column that may be text"
             more = ", and which the label with label_column" if n_texts is None else ""
-            raise ValueError(
-                f"{str(self.path)!r} has {problem}: say which hold the text with text_columns{more}"
-            )
+            remedy = f"say which hold the text with text_columns{more}"
+            raise ValueError(f"{str(self.path)!r} has {problem}: {remedy}")
         return left
 
     def check_headless(self, labels: list[int]) -> None:
@@ -181,11 +177,8 @@ class Table:
         """
         first = [str(self.rows[0][1][i]).strip() for i in labels]
         flags = [cell in ("0", "1") for cell in first]
-        if (
-            all(flags)
-            if len(labels) > 1
-            else first[0] in (str(cells[labels[0]]).strip() for _, cells in self.rows[1:])
-        ):
+        again = first[0] in (str(cells[labels[0]]).strip() for _, cells in self.rows[1:])
+        if all(flags) if len(labels) > 1 else again:
             return
         problem = f"does the first line, {shown(self.rows[0][1])}, name the columns? Give "
         raise fault(self.path, self.rows[0][0], problem + "header=True or header=False")

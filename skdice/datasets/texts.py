@@ -107,13 +107,9 @@ def read_table(
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
     source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    rows = labelled_rows(
-        source,
-        text_columns=text_columns,
-        label_column=label_column,
-        label_columns=label_columns,
-        label_separator=label_separator,
-    )
+    how: dict[str, Any] = {"text_columns": text_columns, "label_column": label_column}
+    how |= {"label_columns": label_columns, "label_separator": label_separator}
+    rows = labelled_rows(source, **how)
     return [row.x for row in rows], labels_of(source, rows)
 
 

@@ -48,7 +48,7 @@ def _sentences(
     """Sentences in JSON, in columns, or a token a line."""
     if source.is_json:
         return rows_of(source, task, {})
-    lines = source.lines
+    lines = source.text.split("\n")
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         found = ([token for token in block.split("\n") if token] for block in blocks)

@@ -182,6 +182,11 @@ def of_each(row: Row, name: str) -> list[Any] | None:
     return known if isinstance(known, list) and len(known) == len(row.y) else None
 
 
+def if_any(name: str, values: list[Any]) -> dict[str, list[Any]]:
+    """The values of entities under a name; nothing if all are None."""
+    return {name: values} if any(value is not None for value in values) else {}
+
+
 # Some programs end a line at these.
 _LINE_ENDS = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}
 

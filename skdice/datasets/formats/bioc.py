@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Format, as_json, of_each
+from skdice.datasets.formats._base import Format, as_json, if_any, of_each, without
 from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
@@ -117,9 +117,7 @@ def _row(source: Source, place: str, document: Any) -> Row:
         except ValueError as error:
             raise source.fault(place, f"the infon {_OURS!r} is not JSON: {error}") from error
         metadata |= more if isinstance(more, dict) else {}
-    if any(each is not None for each in identifiers):
-        metadata["identifiers"] = identifiers
-    return Row(place, text, Marks(spans), metadata)
+    return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
 
 
 def _span(
@@ -179,10 +177,7 @@ def _infons(metadata: dict[str, Any], ids: Any) -> tuple[str | None, dict[str, s
     """The id of a document, and its infons, which are strings."""
     name = metadata.get("id")
     name = name if isinstance(name, str) and name.strip() == name != "" else None
-    written = {"id"} if name is not None else set()
-    if ids is not None:
-        written |= {"identifiers"} if any(each is not None for each in ids) else set()
-    rest = {key: value for key, value in metadata.items() if key not in written}
+    rest = without(metadata, *["id"] * (name is not None), *if_any("identifiers", ids or []))
     plain = {k: v for k, v in rest.items() if isinstance(v, str) and k not in (_OURS, "id")}
     plain = {k: v for k, v in plain.items() if not _NO_XML.search(k + v) and "\r" not in k + v}
     others = {key: value for key, value in rest.items() if key not in plain}
@@ -193,9 +188,8 @@ def _infons(metadata: dict[str, Any], ids: Any) -> tuple[str | None, dict[str, s
 
 
 def _of_xml(source: Source) -> dict[str, Any]:
-    text = "\n".join(source.lines)
     try:
-        root = ElementTree.fromstring(text)
+        root = ElementTree.fromstring(source.text)
     except (ElementTree.ParseError, ValueError) as error:
         raise source.fault("the file", f"it is no XML: {error}") from error
     _check_level(source, root)

@@ -53,7 +53,7 @@ class Conll(Format):
         if first_line(source.head).startswith(MARK):
             how: dict[str, Any] = {"separator": "\t", "comment": "# "}
             rows = column_rows(source, token_column=0, tag_column=1, **how)
-            texts, known = _comments(source.lines)
+            texts, known = _comments(source.iter_lines())
             if len(texts) != len(rows):
                 problem = f"{len(texts)} blocks of lines, but {len(rows)} of them hold words"
                 raise source.fault("its comments", f"{problem}: mend the file")
@@ -97,7 +97,7 @@ class Conll(Format):
             )
 
 
-def _comments(lines: list[str]) -> tuple[list[Any], list[dict[str, Any]]]:
+def _comments(lines: Iterator[str]) -> tuple[list[Any], list[dict[str, Any]]]:
     """The texts and the metadata in the lines ``# name = value`` before each sentence."""
     texts, metadata = [], []
     for filled, group in groupby(lines, key=lambda line: bool(line.strip())):

@@ -14,6 +14,7 @@ from typing import Any
 
 from skdice.datasets.formats._base import (
     JsonFormat,
+    if_any,
     kept_beside,
     of_each,
     row_of,
@@ -67,9 +68,8 @@ class Doccano(JsonFormat):
         related = ids is not None
         metadata = without(row.meta, "entity_ids") if related else row.meta
         out = {**kept_beside(metadata, *["relations"] * related), "text": row.x}
-        scores = [entity.score for entity in row.y]
-        if any(score is not None for score in scores):  # no field of Doccano's holds them
-            out["entity_scores"] = scores
+        # No field of Doccano's holds scores.
+        out |= if_any("entity_scores", [entity.score for entity in row.y])
         if ids is not None:
             out["entities"] = [
                 {"id": name, "label": e.label, "start_offset": e.start, "end_offset": e.end}

@@ -24,7 +24,7 @@ from skdice.datasets.formats._base import (
     without_scores,
 )
 from skdice.datasets.row import Row, raw
-from skdice.datasets.source import ANSWERS, Source
+from skdice.datasets.source import ANSWERS, Source, answer_of
 
 
 class Prodigy(JsonFormat):
@@ -52,11 +52,7 @@ class Prodigy(JsonFormat):
             answer = record.get("answer")
             text = source.text_key(place, record, ("text",))
             items = source.listed(place, record, "spans") if source.labelled else []
-            kept = [
-                each
-                for each in items
-                if not isinstance(each, dict) or each.get("answer") not in ANSWERS[1:]
-            ]
+            kept = [item for item in items if answer_of(item) not in ANSWERS[1:]]
             source.skipped["spans that were rejected or ignored"] += len(items) - len(kept)
             listed = source.listed(place, record, "tokens")
             listed = listed if all(isinstance(token, dict) for token in listed) else []
@@ -89,11 +85,10 @@ def _labels(source: Source) -> Iterator[Row]:
         given = value[column] if column == "accept" else [value.get("label")]
         names: list[Any] = [str(name) if type(name) is int else name for name in given]
         if not all(isinstance(name, str) and name.strip() for name in names):
-            if not source.labelled or value.get("answer") is None:
-                names = []
-            else:
+            if source.labelled and value.get("answer") is not None:
                 problem = f"{column!r} is {shown(value.get(column))}, not names"
                 raise source.fault(place, problem)
+            names = []
         # A question about one label is asked once for each label of a text.
         name = value[text] if column == "label" and source.labelled else i
         row = Row(place, value[text], None, rest_of(value, text, column, "answer"))

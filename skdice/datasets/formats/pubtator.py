@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._warn import warn
-from skdice.datasets.formats._base import Format, of_each
+from skdice.datasets.formats._base import Format, if_any, of_each
 from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
@@ -116,8 +116,6 @@ def _row(source: Source, block: list[tuple[int, str]]) -> Row:
         problem = f"the document has no line '{name}|a|' for an abstract, which may be empty"
         raise source.fault(f"line {block[0][0]}", problem)
     title, abstract = parts.get("t", ""), parts["a"]
-    metadata: dict[str, Any] = {"id": name}
-    if any(each is not None for each in identifiers):
-        metadata["identifiers"] = identifiers
+    metadata = {"id": name, **if_any("identifiers", identifiers)}
     text = f"{title}\n{abstract}" if abstract else title
     return Row(f"line {block[0][0]}", text, Marks(spans), metadata)

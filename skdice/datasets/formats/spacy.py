@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import JsonFormat, as_json, spans_of, without
+from skdice.datasets.formats._base import JsonFormat, as_json, if_any, spans_of, without
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
@@ -78,9 +78,7 @@ class Spacy(JsonFormat):
 
     def dump(self, row: Row, predicted: bool) -> list[Any]:
         entities = [[entity.start, entity.end, entity.label] for entity in row.y]
-        scores = [entity.score for entity in row.y]
-        more = {"entity_scores": scores} if any(score is not None for score in scores) else {}
-        metadata = {**row.meta, **more}
+        metadata = {**row.meta, **if_any("entity_scores", [entity.score for entity in row.y])}
         return [row.x, {"entities": entities}, *([metadata] if metadata else [])]
 
     def is_text(self, path: Path | None) -> bool:

@@ -110,7 +110,7 @@ def _row(source: Source, name: str, metadata: dict[str, Any]) -> Row:
         raise source.fault("line 1", problem)
     for number, line in enumerate(source.iter_lines(), 1):
         if line.startswith("#T_"):
-            columns += _columns(source, number, line)
+            columns += _columns(line)
         elif line.startswith("#Text=") and sentences and not sentences[-1][1]:  # of several lines
             sentences[-1] = (f"{sentences[-1][0]}\n{_unescaped(line[6:])}", [])
         elif line.startswith("#Text="):
@@ -127,7 +127,7 @@ def _row(source: Source, name: str, metadata: dict[str, Any]) -> Row:
     return Row(name, text, Marks(spans, unit="utf16"), metadata)
 
 
-def _columns(source: Source, number: int, line: str) -> Iterator[_Column]:
+def _columns(line: str) -> Iterator[_Column]:
     """The columns of a layer: one for each feature, or one for a layer without any."""
     kind, _, rest = line.partition("=")
     layer, *features = rest.strip().removesuffix("|").split("|")
