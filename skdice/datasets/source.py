@@ -18,7 +18,8 @@ from skdice._warn import warn
 from skdice.datasets.cells import rows_of, separator_of
 from skdice.datasets.reading import (
     fault,
-    is_json,
+    first_line,
+    is_record,
     iter_split,
     json_values,
     pandas_values,
@@ -115,15 +116,14 @@ class Source:
             return True
         if self.path.is_dir():
             return False
-        return self.frame is not None or is_json(self.path, self.head)
+        if self.frame is not None or suffix_of(self.path) in (".jsonl", ".json"):
+            return True
+        return is_record(first_line(self.head))
 
     def takes_json(self) -> None:
         """Read a file as JSON whatever its name, if it begins so."""
-        if (
-            not self.path.is_dir()
-            and suffix_of(self.path) in ("", ".txt")
-            and self.text.lstrip()[:1] in "[{"
-        ):
+        may_be = not self.path.is_dir() and suffix_of(self.path) in ("", ".txt")
+        if may_be and self.text.lstrip()[:1] in "[{":
             self.is_json = True
 
     @cached_property
