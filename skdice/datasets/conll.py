@@ -300,7 +300,6 @@ def read_conllu(
     Examples
     --------
     >>> from pathlib import Path
-    from typing import Any
     >>> from tempfile import TemporaryDirectory
     >>> from skdice.datasets import read_conllu
     >>> cells = ["1", "Ann", "Ann", "PROPN", "_", "_", "0", "root", "_", "_"]
