@@ -14,9 +14,9 @@ from skdice._warn import warn
 from skdice.datasets.detection import find, is_saved
 from skdice.datasets.formats._base import JsonFormat, as_json, formats, without
 from skdice.datasets.hub import named_rows
-from skdice.datasets.offsets import UNITS, resolve, units_before
+from skdice.datasets.offsets import resolve, units_before
 from skdice.datasets.reading import json_pieces
-from skdice.datasets.row import Row
+from skdice.datasets.row import UNITS, Row
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.exceptions import UnwrittenWarning
 from skdice.inputs.entities import check_inside, read_entity
@@ -129,11 +129,7 @@ def read_annotations(
 
 
 def entity_rows(
-    source: Source,
-    *,
-    format: str = "auto",
-    offsets: str = "auto",
-    on_misaligned: str = "raise",
+    source: Source, *, format: str = "auto", offsets: str = "auto", on_misaligned: str = "raise"
 ) -> list[Row]:
     """The texts that `read_annotations` reads, with their entities and metadata."""
     check_choice("format", format, ("auto", *TOOLS))

@@ -131,12 +131,9 @@ def column_rows(
     if comment == "auto":
         plain_rows = [row for row in rows if not row.text.startswith("#")] or rows
     begins = next((row.text for row in rows), "")
-    if (
-        tag_column is None
-        and begins.startswith("#begin document")
-        and plain_rows
-        and all(len(row.cells) > 11 for row in plain_rows)
-    ):  # CoNLL-2012, where after the entities' column each verb of a sentence has one
+    is_2012 = begins.startswith("#begin document") and tag_column is None
+    if is_2012 and plain_rows and all(len(row.cells) > 11 for row in plain_rows):
+        # Behind the column of the entities, each verb of a sentence has one.
         in_brackets = all(BRACKETS.fullmatch(row.cells[10]) for row in plain_rows)
         token = 3 if token_column is None else int(token_column)
         found = Layout(11, token, 10, in_brackets=in_brackets, is_wider=True)
@@ -303,7 +300,6 @@ def read_conllu(
     Examples
     --------
     >>> from pathlib import Path
-    from typing import Any
     >>> from tempfile import TemporaryDirectory
     >>> from skdice.datasets import read_conllu
     >>> cells = ["1", "Ann", "Ann", "PROPN", "_", "_", "0", "root", "_", "_"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +14,7 @@ from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
 from skdice.datasets.annotations import entity_rows, read_annotations
 from skdice.datasets.detection import find, is_saved
+from skdice.datasets.formats._base import without
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Row
 from skdice.datasets.source import OF_LABELS, Source, check_options
@@ -148,8 +150,8 @@ def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) 
         return dict(table)
     if isinstance(columns, list):
         raise ValueError(f"text_columns={columns} names several: texts with entities have no pair")
-    others = {name: value for name, value in table.items() if name != "text_columns"}
-    return {**of_tool, **others, **({} if columns is None else {"text_column": str(columns)})}
+    named = {} if columns is None else {"text_column": str(columns)}
+    return {**of_tool, **without(table, "text_columns"), **named}
 
 
 def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
@@ -170,12 +172,13 @@ def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
         raise ValueError(f"{str(source.path)!r} {what}")
     by_query = task == "mrc-ner" and suffix_of(source.path) == ".json"
     public, read = (read_mrc_ner, query_rows) if by_query else _READERS[task]
-    options = {name: value for name, value in options.items() if name not in _LABELLED}
+    options = without(options, *_LABELLED)
     if public is not None:
-        check_options(public, options)
+        owner = f"{public.__name__}, which reads this file"
+        check_options(owner, signature(public).parameters, options)
         for name in options.keys() & {*_OF_SOURCE}:
             setattr(source, name, options[name])
-        options = {name: value for name, value in options.items() if name not in _OF_SOURCE}
+        options = without(options, *_OF_SOURCE)
     try:
         return list(read(source, **options))
     except ValueError as error:

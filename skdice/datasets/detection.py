@@ -100,10 +100,8 @@ def _has_questions(value: dict[str, Any]) -> bool:
 
 def _has_label(value: Any) -> bool:
     """Return True if a record has a label, or a list of some, under a usual name."""
-    if not isinstance(value, dict):
-        return False
-    cells = (value[name] for name in LABEL_NAMES if name in value)
-    return any(map(_is_label, cells))
+    named = LABEL_NAMES if isinstance(value, dict) else ()
+    return any(_is_label(value[name]) for name in named if name in value)
 
 
 def _is_label(cell: Any) -> bool:
@@ -136,9 +134,7 @@ def _refuse_foreign(source: Source, place: str, value: Any) -> None:
     inner = [value, *(some[0] for some in lists if isinstance(some, list) and some)]
     for name, (kind, tool, other) in _FOREIGN.items():
         held = [each[name] for each in inner if isinstance(each, dict) and name in each]
-        if not any(isinstance(each, kind) for each in held) or (
-            name == "ner" and "text" not in value
-        ):
-            continue
-        problem = f"{name!r} shows a file of {tool}, which is not read: write {other}"
-        raise source.fault(place, problem)
+        fits = name != "ner" or "text" in value
+        if fits and any(isinstance(each, kind) for each in held):
+            problem = f"{name!r} shows a file of {tool}, which is not read: write {other}"
+            raise source.fault(place, problem)

@@ -12,12 +12,11 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.reading import fault
-from skdice.datasets.row import Row
+from skdice.datasets.row import UNITS, Row
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import Entity, fault_of_label
 from skdice.inputs.texts import is_text, nearest_place
 
-UNITS = ("codepoints", "utf16", "bytes")
 _NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}
 
 Rulers = Mapping[int, int] | range

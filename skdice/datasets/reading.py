@@ -76,10 +76,8 @@ def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) ->
         name = encoding.removesuffix("-sig")
         # Windows has letters where latin-1 has control characters.
         other = "cp1252" if any(byte in data for byte in range(0x80, 0xA0)) else "latin-1"
-        raise ValueError(
-            f"{str(path)!r}, line {line}: byte {error.start} is not {name}: give the file's "
-            f"encoding, such as encoding={other!r}, or convert it"
-        ) from error
+        problem = f"byte {error.start} is not {name}: give the file's encoding, such as "
+        raise fault(path, line, f"{problem}encoding={other!r}, or convert it") from error
     except (LookupError, ValueError) as error:  # a name that is no codec, or no name
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
 
@@ -162,11 +160,6 @@ def is_record(line: str) -> bool:
 def first_line(lines: Iterable[str]) -> str:
     """The first line that is not blank."""
     return next(line for line in lines if line.strip())
-
-
-def is_json(path: Path, lines: list[str]) -> bool:
-    """Return True if a file is JSON: by its name, or by its first line."""
-    return suffix_of(path) in (".jsonl", ".json") or is_record(first_line(lines))
 
 
 def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:

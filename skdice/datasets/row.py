@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from skdice.inputs.entities import Entity
 
+UNITS = ("codepoints", "utf16", "bytes")  # that offsets may count
+
 
 class Row(NamedTuple):
     """An example of a file.

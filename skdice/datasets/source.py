@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -18,7 +17,8 @@ from skdice._warn import warn
 from skdice.datasets.cells import rows_of, separator_of
 from skdice.datasets.reading import (
     fault,
-    is_json,
+    first_line,
+    is_record,
     iter_split,
     json_values,
     pandas_values,
@@ -115,15 +115,14 @@ class Source:
             return True
         if self.path.is_dir():
             return False
-        return self.frame is not None or is_json(self.path, self.head)
+        if self.frame is not None or suffix_of(self.path) in (".jsonl", ".json"):
+            return True
+        return is_record(first_line(self.head))
 
     def takes_json(self) -> None:
         """Read a file as JSON whatever its name, if it begins so."""
-        if (
-            not self.path.is_dir()
-            and suffix_of(self.path) in ("", ".txt")
-            and self.text.lstrip()[:1] in "[{"
-        ):
+        may_be = not self.path.is_dir() and suffix_of(self.path) in ("", ".txt")
+        if may_be and self.text.lstrip()[:1] in "[{":
             self.is_json = True
 
     @cached_property
@@ -289,15 +288,13 @@ def warn_of_skipped(source: Source, n_read: int) -> None:
         warn(f"{str(source.path)!r}: {', '.join(told)}; {read} read", SkippedRowsWarning)
 
 
-def check_options(
-    reader: Callable[..., Any], options: dict[str, Any], more: Sequence[str] = ()
-) -> None:
-    """Refuse an option that the reader of a file does not have."""
-    for name in sorted(set(options) - set(inspect.signature(reader).parameters) - set(more)):
-        problem = f"{name}={options[name]!r} is no option of {reader.__name__}, which reads this"
+def check_options(owner: str, known: Iterable[str], options: Mapping[str, Any]) -> None:
+    """Refuse an option that is not among those of what reads a file, its owner."""
+    for name in sorted(set(options) - set(known)):
+        problem = f"{name}={options[name]!r} is no option of {owner}"
         remedy = "leave it out"
         if name in _OF_TABLES:
             remedy += ", or read the file as texts with labels by task='classification'"
         elif name in _OF_TAGS:
             remedy += ", or read the file as tagged sentences by task='tagging'"
-        raise TypeError(f"{problem} file: {remedy}")
+        raise TypeError(f"{problem}: {remedy}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from inspect import signature
 from itertools import islice
 from typing import Any
 
@@ -34,9 +35,11 @@ def tagged_rows(source: Source, nested: bool = False, **options: Any) -> list[Ro
     source.separator = source.separator or options.get("separator")
     read: Any = _reader_of(source) or (_listed_rows if source.is_json else column_rows)
     if read in _OPTIONS:
-        check_options(_OPTIONS[read], options)
+        owner = f"{_OPTIONS[read].__name__}, which reads this file"
+        check_options(owner, signature(_OPTIONS[read]).parameters, options)
         return list(read(source, **options))
-    check_options(read, options, () if source.is_json else ("separator", "quoting"))
+    of_cells = () if source.is_json else ("separator", "quoting")
+    check_options("lists and tables of tokens", of_cells, options)
     rows = list(read(source, nested))
     warn_of_skipped(source, len(rows))
     return rows

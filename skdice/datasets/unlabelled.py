@@ -38,7 +38,7 @@ def read_inputs(
     else:  # a model of transformers does not tell whether it takes texts or pairs
         wanted = options.get("text_columns")
         width = n_texts or (len(wanted) if isinstance(wanted, list) else 1)
-        rows = text_rows(source, width, **_of_columns(options))
+        rows = text_rows(source, width, **without(options, *OF_CELLS))
     return [row._replace(y=None) for row in rows]
 
 
@@ -63,10 +63,6 @@ def _sentences(
     return rows_of(source, "tagging", options)
 
 
-def _of_columns(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in OF_CELLS}
-
-
 def _texts(source: Source, options: Mapping[str, Any]) -> list[Row]:
     """Texts of a tool's file, of a table, or one on each line."""
     form, column = find(source).format, options.get("text_column")
@@ -76,7 +72,7 @@ def _texts(source: Source, options: Mapping[str, Any]) -> list[Row]:
     if not options and suffix_of(source.path) not in (".csv", ".tsv"):
         lines = enumerate(source.iter_lines(), 1)
         return [Row(number, line, None, {}) for number, line in lines if line.strip()]
-    how = {name: value for name, value in _of_columns(options).items() if name != "text_column"}
+    how = without(options, *OF_CELLS, "text_column")
     rows = text_rows(source, text_columns=column, **how)
     named = (source.columns or {})["text"][0]
     return [row._replace(meta=without(row.meta, named)) for row in rows]

@@ -75,3 +75,10 @@ def test_rows_of_a_tool_are_written_by_its_format(tmp_path):
         rows = rows_of(source_of(path, "utf-8", {}), "entities", {"format": name})
         found = [(row.x, row.y, str(row.meta["id"])) for row in rows]
         assert found == [("Ann sings", ENTITIES, "7"), ("It rains", [], "8")]
+
+
+def test_an_option_that_tokens_do_not_have_is_refused(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"tokens": ["Ann"], "tags": ["B-PER"]}\n')
+    with pytest.raises(TypeError, match="header=True is no option of lists and tables of tokens"):
+        read_dataset(path, header=True)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice._names import FORMATS, made
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.row import UNITS, Marks, Row, raw
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity, fields_of
 
@@ -122,7 +122,7 @@ def row_of(
     One of these may say what offsets count, as we write it.
     """
     unit = record.get("offsets")
-    unit = unit if unit in ("codepoints", "utf16", "bytes") else None
+    unit = unit if unit in UNITS else None
     rest = rest_of(record, text, name, "offsets" if unit else None)
     return Row(place, record[text], Marks(spans_of(source, place, items), unit=unit), rest)
 

@@ -38,9 +38,8 @@ class BioC(Format):
     def claims(self, source: Source) -> bool:
         if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy", ".conll"):
             return False
-        if not first_line(source.head).lstrip().startswith("<"):
-            return False
-        return "<collection" in "\n".join(source.head[:100])
+        is_xml = first_line(source.head).lstrip().startswith("<")
+        return is_xml and "<collection" in "\n".join(source.head[:100])
 
     def holds(self, value: Any) -> tuple[str, ...]:
         documents = _documents(value)
@@ -84,7 +83,7 @@ def _row(source: Source, place: str, document: Any) -> Row:
     for passage in source.listed(place, document, "passages", dict):
         for piece in (passage, *source.listed(place, passage, "sentences", dict)):
             offset, held = piece.get("offset", len(text)), piece.get("text")
-            if not isinstance(offset, int) or isinstance(offset, bool):
+            if type(offset) is not int:
                 raise source.fault(place, f"a passage has the offset {shown(offset)}")
             begin = offset if piece is passage else offset + moved
             if piece is not passage and passage.get("text"):
@@ -101,14 +100,12 @@ def _row(source: Source, place: str, document: Any) -> Row:
             moved = begin - offset
             listed = source.listed(place, piece, "annotations", dict)
             for item in listed if source.labelled else ():
-                infons = item.get("infons")
-                known = infons if isinstance(infons, dict) else {}
+                known = _infons_of(item)
                 if source.layer and not str(known.get("type")).endswith(source.layer):
                     continue
                 spans.append(_span(source, place, item, moved, known))
                 identifiers.append(known.get("identifier"))
-    infons = document.get("infons")
-    metadata = {"id": document.get("id"), **(infons if isinstance(infons, dict) else {})}
+    metadata = {"id": document.get("id"), **_infons_of(document)}
     metadata = {name: value for name, value in metadata.items() if value is not None}
     ours = metadata.pop(_OURS, None)
     if isinstance(ours, str):
@@ -120,13 +117,18 @@ def _row(source: Source, place: str, document: Any) -> Row:
     return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
 
 
+def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
+    infons = part.get("infons")
+    return infons if isinstance(infons, dict) else {}
+
+
 def _span(
     source: Source, place: str, item: dict[str, Any], moved: int, infons: dict[str, Any]
 ) -> Entity:
     parts = []
     for location in source.listed(place, item, "locations", dict):
         start, length = location.get("offset"), location.get("length")
-        if not all(isinstance(n, int) and not isinstance(n, bool) for n in (start, length)):
+        if type(start) is not int or type(length) is not int:
             raise source.fault(place, f"an annotation has the location {shown(location)}")
         parts.append((start + moved, start + moved + length))
     if not parts:
@@ -144,7 +146,7 @@ def _span(
 
 def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) -> Any:
     """The label of an annotation whose type is a layer of INCEpTION: the value of a feature."""
-    values = {n: v for n, v in infons.items() if n not in ("type", "identifier", "score")}
+    values = without(infons, "type", "identifier", "score")
     name = source.feature or ("value" if "value" in values else next(iter(values), None))
     if source.feature is None and len(values) > 1 and "value" not in values:
         problem = f"the layer {layer!r} has the features {list(values)}: give feature= for one"

@@ -32,9 +32,8 @@ class JsonLines(JsonFormat):
         if not isinstance(value, dict):
             return ()
         items = value.get("entities", 0)
-        if isinstance(items, dict) or (items and _are_entities(items)):
-            return ("entities",)
-        if any(_are_named(value.get(name)) for name in _LISTS[1:]):
+        is_usual = isinstance(items, dict) or (items and _are_entities(items))
+        if is_usual or any(_are_named(value.get(name)) for name in _LISTS[1:]):
             return ("entities",)
         return ("empty",) if items in (None, []) else ()
 

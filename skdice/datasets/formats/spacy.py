@@ -43,10 +43,8 @@ class Spacy(JsonFormat):
         if not isinstance(value, dict):
             return ()
         pairs = value.get("annotations")
-        if isinstance(pairs, list) and any(map(_is_pair, pairs)):
-            return ("entities",)
-        paragraphs = value.get("paragraphs")
-        if isinstance(paragraphs, list):
+        has_pairs = isinstance(pairs, list) and any(map(_is_pair, pairs))
+        if has_pairs or isinstance(value.get("paragraphs"), list):
             return ("entities",)
         ents, has_cats = value.get("ents"), isinstance(value.get("cats"), dict)
         if "text" not in value or not (isinstance(ents, list) or has_cats):
@@ -103,9 +101,8 @@ def _cats(source: Source, place: Any, value: Any) -> Row:
     metadata = {"answer": fields["answer"]} if "answer" in fields else {}
     if not cats or not source.labelled:
         return Row(place, text, None, metadata)
-    if not isinstance(cats, dict) or not all(
-        isinstance(score, (int, float)) for score in cats.values()
-    ):
+    scores = cats.values() if isinstance(cats, dict) else [None]
+    if not all(isinstance(score, (int, float)) for score in scores):
         raise source.fault(place, f"'cats' is {shown(cats)}, not a score for each category")
     names = [name for name, score in cats.items() if score >= 0.5]
     return Row(place, text, {"cats": names}, metadata)

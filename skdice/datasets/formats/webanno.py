@@ -257,9 +257,8 @@ def _chosen(source: Source, columns: list[_Column]) -> dict[str, list[int]]:
     chosen = {}
     for layer in layers:
         at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer and c.holds_values}
-        name = source.feature if source.feature is not None else next(iter(at))
-        if source.feature is None and len(at) > 1:
-            name = "value"
+        usual = "value" if len(at) > 1 else next(iter(at))
+        name = usual if source.feature is None else source.feature
         if name not in at:
             what = f"feature={name!r} is not in" if source.feature else "give feature= for"
             problem = f"{what} the layer {layer!r}, which has {list(at)}"
