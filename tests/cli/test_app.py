@@ -1261,7 +1261,7 @@ def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
     monkeypatch.setattr(DiceSequenceClassifier, "predict_labels", noting)
     file = trained / "lines.txt"
     file.write_text("\ufeff\n" + "\r\n".join(texts), encoding="utf-8", newline="")
-    monkeypatch.delattr("skdice.datasets.reading.whole_text")  # which reads a file whole
+    monkeypatch.delattr("skdice.datasets.source.read_data")  # which reads a file whole
     result = CliRunner().invoke(app, ["predict", str(trained / "c"), str(file)])
     assert n_at_first[0] <= 2 + 4096 + 2  # the block that is predicted, and a look at the first
     monkeypatch.undo()
