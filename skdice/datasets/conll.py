@@ -11,7 +11,7 @@ from typing import Any
 from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.reading import fault
-from skdice.datasets.row import Row
+from skdice.datasets.row import Row, x_and_y
 from skdice.datasets.source import Source
 from skdice.datasets.token_columns import (
     BRACKETS,
@@ -97,12 +97,7 @@ def read_conll(
     """
     how: dict[str, Any] = {"token_column": token_column, "tag_column": tag_column}
     how |= {"separator": separator, "comment": comment, "scheme": scheme}
-    return sentences(column_rows(Source(Path(path), encoding, labelled=with_tags), **how))
-
-
-def sentences(rows: list[Row]) -> tuple[list[list[str]], list[list[str]]]:
-    """The tokens and the tags of rows."""
-    return [row.x for row in rows], [row.y for row in rows]
+    return x_and_y(column_rows(Source(Path(path), encoding, labelled=with_tags), **how))
 
 
 def column_rows(
@@ -310,7 +305,7 @@ def read_conllu(
     ([['Ann']], [['PROPN']])
     """
     source = Source(Path(path), encoding, labelled=with_tags)
-    return sentences(conllu_rows(source, tag_column=tag_column))
+    return x_and_y(conllu_rows(source, tag_column=tag_column))
 
 
 def conllu_rows(source: Source, *, tag_column: str | int = "upos") -> list[Row]:
@@ -324,7 +319,7 @@ def conllu_rows(source: Source, *, tag_column: str | int = "upos") -> list[Row]:
     rows = _sentences(source, layout)
     if not rows:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
-    X, y = sentences(rows)
+    X, y = x_and_y(rows)
     for what, values, remedy in (
         ("form", X, "the treebank comes without its words: merge them into it"),
         (tag_column, y, "give another tag_column"),

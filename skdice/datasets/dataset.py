@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -174,8 +173,7 @@ def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
     public, read = (read_mrc_ner, query_rows) if by_query else _READERS[task]
     options = without(options, *_LABELLED)
     if public is not None:
-        owner = f"{public.__name__}, which reads this file"
-        check_options(owner, signature(public).parameters, options)
+        check_options(public, options)
         for name in options.keys() & {*_OF_SOURCE}:
             setattr(source, name, options[name])
         options = without(options, *_OF_SOURCE)

@@ -46,3 +46,8 @@ def raw(start: Any, end: Any, label: Any, text: Any = None, score: Any = None) -
     Of one that is discontinuous, start and end are tuples with those of its parts.
     """
     return Entity(start, end, label, score, text)
+
+
+def x_and_y(rows: list[Row]) -> tuple[list[Any], list[Any]]:
+    """All x and all y of rows."""
+    return [row.x for row in rows], [row.y for row in rows]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -288,7 +289,13 @@ def warn_of_skipped(source: Source, n_read: int) -> None:
         warn(f"{str(source.path)!r}: {', '.join(told)}; {read} read", SkippedRowsWarning)
 
 
-def check_options(owner: str, known: Iterable[str], options: Mapping[str, Any]) -> None:
+def check_options(reader: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse an option that the reader of a file does not have."""
+    owner = f"{reader.__name__}, which reads this file"
+    refuse_unknown(owner, inspect.signature(reader).parameters, options)
+
+
+def refuse_unknown(owner: str, known: Iterable[str], options: Mapping[str, Any]) -> None:
     """Refuse an option that is not among those of what reads a file, its owner."""
     for name in sorted(set(options) - set(known)):
         problem = f"{name}={options[name]!r} is no option of {owner}"

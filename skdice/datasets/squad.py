@@ -11,7 +11,7 @@ from typing import Any
 from skdice._checks import check_lengths, checked, shown
 from skdice._types import Rows
 from skdice.datasets.reading import fault
-from skdice.datasets.row import Row
+from skdice.datasets.row import Row, x_and_y
 from skdice.datasets.source import Source
 from skdice.inputs.answers import as_answers
 from skdice.inputs.rows import as_row_list
@@ -71,7 +71,7 @@ def read_squad(
     """
     source = Source(Path(path), encoding, labelled=with_answers)
     rows = question_rows(source, on_misaligned=on_misaligned, articles=articles)
-    return [row.x for row in rows], [row.y for row in rows]
+    return x_and_y(rows)
 
 
 def question_rows(
@@ -253,7 +253,7 @@ def read_mrc_ner(
     """
     source = Source(Path(path), encoding)
     rows = query_rows(source)
-    return [row.x for row in rows], [row.y for row in rows], source.queries or {}
+    return *x_and_y(rows), source.queries or {}
 
 
 def query_rows(source: Source) -> list[Row]:

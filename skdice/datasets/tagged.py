@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from inspect import signature
 from itertools import islice
 from typing import Any
 
@@ -14,7 +13,7 @@ from skdice.datasets.conll import column_rows, conllu_rows, is_conllu, read_conl
 from skdice.datasets.formats._base import rest_of
 from skdice.datasets.reading import fault, first_line
 from skdice.datasets.row import Row
-from skdice.datasets.source import Source, check_options, warn_of_skipped
+from skdice.datasets.source import Source, check_options, refuse_unknown, warn_of_skipped
 from skdice.datasets.token_columns import DOCUMENT, TAG, TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.tags.schemes import to_tags
 
@@ -35,11 +34,10 @@ def tagged_rows(source: Source, nested: bool = False, **options: Any) -> list[Ro
     source.separator = source.separator or options.get("separator")
     read: Any = _reader_of(source) or (_listed_rows if source.is_json else column_rows)
     if read in _OPTIONS:
-        owner = f"{_OPTIONS[read].__name__}, which reads this file"
-        check_options(owner, signature(_OPTIONS[read]).parameters, options)
+        check_options(_OPTIONS[read], options)
         return list(read(source, **options))
     of_cells = () if source.is_json else ("separator", "quoting")
-    check_options("lists and tables of tokens", of_cells, options)
+    refuse_unknown("lists and tables of tokens", of_cells, options)
     rows = list(read(source, nested))
     warn_of_skipped(source, len(rows))
     return rows
