@@ -22,19 +22,6 @@ def draft_of(estimator: Any) -> Any:
     return draft
 
 
-def of_one_fit(method: Method) -> Method:
-    """Let a method find one fit from its start to its end, whoever fits its object meanwhile.
-
-    A fit puts all its attributes into an object at once, and this takes them at once.
-    """
-
-    @wraps(method)
-    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(draft_of(self), *args, **kwargs)
-
-    return cast(Method, whole)
-
-
 def all_or_nothing(method: Method, of: type[BaseException] = BaseException) -> Method:
     """Let a method change all attributes of its object at its end; none if it raises `of`."""
 

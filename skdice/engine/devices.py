@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
 import torch
-
-from skdice._lock import PROCESS
 
 _told_of_load: list[bool] = []  # once in a process
 
@@ -120,92 +117,46 @@ def cpu_has_bf16() -> bool:
     return bool(capable.get("amx_bf16") or capable.get("avx512_bf16"))
 
 
-class FitRandomState:
-    """The random numbers of one fit, apart from those of the process.
-
-    Dropout of skdice's own takes a generator, so such fits run in any number of threads at once.
-    Other code draws from the generators of torch, of which a process has one for each device. They
-    are lent to one thread at a time, and the caller finds them as they were.
-
-    Parameters
-    ----------
-    seed : int
-    device : str
-    """
-
-    def __init__(self, seed: int, device: str) -> None:
-        where = torch.device(device)
-        self.others = [where] if where.type in ("cuda", "mps") else []  # beside the CPU
-        self.of_fit = [torch.Generator(d) for d in (torch.device("cpu"), *self.others)]
-        self.live: Sequence[Any] = self.of_fit
-        self.seed(seed)
-
-    def seed(self, seed: int) -> None:
-        """Begin anew."""
-        for generator in self.of_fit:
-            generator.manual_seed(seed)
-
-    def states(self) -> list[torch.Tensor]:
-        """Return the states of the random generators, on the CPU and on the device."""
-        return [generator.get_state() for generator in self.live]
-
-    def set_states(self, states: Sequence[torch.Tensor]) -> None:
-        """Go on from there."""
-        for generator, state in zip(self.live, states, strict=True):
-            generator.set_state(state)
-
-    @contextlib.contextmanager
-    def used(self, *, torch_draws: bool) -> Iterator[None]:
-        """Draw from here in this thread; with `torch_draws` also where torch takes no generator.
-
-        That is so in every step on a device other than the CPU.
-        """
-        torch_draws = torch_draws or bool(self.others)
-        before = generator_of_fit()
-        _thread.generator = None if torch_draws else self.of_fit[0]
-        try:
-            with self._lent_to_torch() if torch_draws else contextlib.nullcontext():
-                yield
-        finally:
-            _thread.generator = before
-
-    @contextlib.contextmanager
-    def _lent_to_torch(self) -> Iterator[None]:
-        kind = self.others[0].type if self.others else "cuda"
-        with PROCESS, torch.random.fork_rng(self.others, device_type=kind):
-            states = self.states()
-            self.live = [torch.default_generator, *map(_OfTorch, self.others)]
-            try:
-                self.set_states(states)
-                yield
-            finally:
-                states, self.live = self.states(), self.of_fit
-                self.set_states(states)
+def random_states(device: str) -> list[torch.Tensor]:
+    """The states of torch's generators for the CPU and for a device."""
+    where = torch.device(device)
+    found = [torch.get_rng_state()]
+    if where.type == "cuda":
+        found.append(torch.cuda.get_rng_state(where))
+    elif where.type == "mps":
+        found.append(torch.mps.get_rng_state())
+    return found
 
 
-class _OfTorch:
-    """The generator that torch has for a device other than the CPU."""
-
-    def __init__(self, device: torch.device) -> None:
-        functions = torch.get_device_module(device)
-        self.get_state = partial(functions.get_rng_state, device)
-        self.set_state = partial(functions.set_rng_state, device=device)
-
-
-_thread = threading.local()
+def set_random_states(states: Sequence[torch.Tensor], device: str) -> None:
+    """Go on from there."""
+    where = torch.device(device)
+    torch.set_rng_state(states[0])
+    if where.type == "cuda":
+        torch.cuda.set_rng_state(states[1], where)
+    elif where.type == "mps":
+        torch.mps.set_rng_state(states[1])
 
 
-def generator_of_fit() -> torch.Generator | None:
-    """Return the generator of dropout on a CPU in this thread; None is torch's global one."""
-    return getattr(_thread, "generator", None)
+def seed_generators(seed: int, device: str) -> None:
+    """Begin anew with the generators of the CPU and of one device."""
+    where = torch.device(device)
+    kinds = [torch.device("cpu"), *([where] if where.type in ("cuda", "mps") else [])]
+    set_random_states([torch.Generator(d).manual_seed(seed).get_state() for d in kinds], device)
 
 
-def seeded(seed: int, device: str) -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def seeded(seed: int, device: str) -> Iterator[None]:
     """Seed torch inside the block and give the caller's generators back as they were.
 
-    Other threads of skdice wait meanwhile if they need torch's generators, so blocks are short.
+    They are those of the process: blocks in two threads at once draw from each other's numbers.
     """
-    return FitRandomState(seed, device).used(torch_draws=True)
+    before = random_states(device)
+    seed_generators(seed, device)
+    try:
+        yield
+    finally:
+        set_random_states(before, device)
 
 
 def autocast_dtype(precision: str, device: str) -> torch.dtype | None:

@@ -55,6 +55,15 @@ class Examples:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A validation set, encoded once for all epochs."""
+
+    examples: Examples
+    sources: Any  # as in `Task.encode_sources`
+    encoded: Any  # a data set without targets
+
+
+@dataclass(frozen=True)
 class Growth:
     """New outputs of a head, whose classes stay sorted."""
 
@@ -77,8 +86,7 @@ class FitPlan:
     # Answers or entities, where the loss has no counts of classes.
     n_positives: int | None = None
     growth: Growth | None = None  # of the head, where there are new classes
-    # The validation set (Examples), scored after each epoch.
-    validation: Any = None
+    validation: Held | None = None  # scored after each epoch
     # The texts that the encoder cannot read whole.
     cuts: Cuts = field(default_factory=Cuts)
     # The estimator's attributes once the plan runs, including the untrained module.
@@ -161,8 +169,10 @@ def plan_fit(
     order = _order_of_outputs(before, model) if mode != "fresh" and task.has_classes else None
     cuts = Cuts()
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
+    validation = None
     if held is not None:
-        task.count_cuts(model, held.inputs, cuts)
+        sources, windows = task.encode_sources(model, held.inputs, cuts)
+        validation = Held(held, sources, task.unlabelled(windows))
     drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
     criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
     if mode == "partial":
@@ -176,7 +186,7 @@ def plan_fit(
         rows=drawn,
         n_positives=task.n_positives(data),
         growth=None if order is None else _growth(model, order),
-        validation=held,
+        validation=validation,
         cuts=cuts,
         fitted=model.__dict__,
     )

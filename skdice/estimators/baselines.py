@@ -24,7 +24,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._fitting import all_or_nothing, check_params
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.fit_plan import draw_epochs, draw_seed
 from skdice.estimators.evaluation import ClassScores, SpanScores
@@ -198,18 +198,15 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         self.model_.fit(table[rows], target[rows], sample_weight=weights)
         return self
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Labels of shape (n,)."""
         chosen = self._of_rows(X, "predict")  # refuses to predict before `fit`
         return self.classes_[chosen]
 
-    @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of shape (n, n_classes), in the order of `classes_`."""
         return self._of_rows(X, "predict_proba")
 
-    @of_one_fit
     def decision_function(self, X: Rows) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return self._of_rows(X, "decision_function")
@@ -370,7 +367,6 @@ default="auto"
         self.classes_, self.scheme_ = np.array(classes), scheme
         return self
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """The most probable tags of each sentence, as a 1-D object array of lists."""
         check_is_fitted(self)
@@ -382,7 +378,6 @@ default="auto"
             ]
         )
 
-    @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of each tag, an array (n_tokens, n_classes) for each sentence."""
         check_is_fitted(self)

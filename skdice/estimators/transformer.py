@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import draft_of, of_one_fit
+from skdice._fitting import draft_of
 from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
@@ -27,7 +27,7 @@ from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, tell_of_few_rows
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
-from skdice.engine.recipe import check_optimizer, spread_of_logits
+from skdice.engine.recipe import check_optimizer
 from skdice.engine.vectors import BLOCK, BLOCK_ON_GPU
 from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
@@ -162,10 +162,13 @@ class TransformerEstimator(Scored, NetEstimator):
         self._check_params(mode)
         return self._run(plan_fit(self, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
 
-    def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
+    def _make_net(
+        self, criterion: Any, seed: int, callbacks: list[Any] | None = None
+    ) -> FineTuningNet:
         settings = self._net_settings(
             criterion,
             seed,
+            callbacks,
             padding=Padding.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
@@ -193,27 +196,28 @@ class TransformerEstimator(Scored, NetEstimator):
         if plan.epochs is None:  # not one of many calls
             tell_of_few_rows(self, plan)
 
-    def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
-        # partial_fit is called often, and each call is short
-        return 0.0 if plan.epochs is not None else spread_of_logits(net, plan.dataset)
-
     # ---- predictions
 
-    def _windows_with_logits(self, inputs: list[Any], *, tell: bool = True) -> Blocks:
+    def _windows_with_logits(self, inputs: list[Any]) -> Blocks:
         """Sources of a block of inputs, and for each the windows with logits in float64."""
         cuts, on_gpu = Cuts(), devices.is_gpu(self.net_.device)
         parts = text_blocks(inputs, BLOCK_ON_GPU if on_gpu else BLOCK, CHARACTERS)
         encoded = (self.task.encode_sources(self, inputs[part], cuts) for part in parts)
         for sources, windows in ahead(encoded) if on_gpu else encoded:
-            logits = self.net_.logits(EncodedDataset(windows))
-            ends = np.searchsorted(windows.rows, np.arange(len(sources) + 1))
-            pairs = [(windows[i], z.astype(np.float64)) for i, z in enumerate(logits)]
-            yield sources, [pairs[start:end] for start, end in pairwise(ends.tolist())]
-        if tell:
-            self._tell(cuts)
+            yield sources, self._logits_by_row(len(sources), EncodedDataset(windows))
+        self._tell(cuts)
 
-    def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Blocks:
-        for sources, rows in self._windows_with_logits(inputs, tell=tell):
+    def _logits_by_row(self, n_rows: int, dataset: EncodedDataset) -> list[Any]:
+        windows, logits = dataset.windows, self.net_.logits(dataset)
+        ends = np.searchsorted(windows.rows, np.arange(n_rows + 1))
+        pairs = [(windows[i], z.astype(np.float64)) for i, z in enumerate(logits)]
+        return [pairs[start:end] for start, end in pairwise(ends.tolist())]
+
+    def _outputs_of(self, sources: Any, encoded: EncodedDataset) -> list[Any]:
+        return self.task.row_outputs(self, self._logits_by_row(len(sources), encoded))
+
+    def _row_outputs(self, inputs: Any) -> Blocks:
+        for sources, rows in self._windows_with_logits(inputs):
             yield sources, self.task.row_outputs(self, rows)
 
     def _each(self, found: Callable[..., Iterable[Any]], X: Any) -> np.ndarray:
@@ -316,7 +320,6 @@ class TransformerEstimator(Scored, NetEstimator):
         if hasattr(self, "net_"):
             self.module_ = self.net_.module_
 
-    @of_one_fit
     @checked
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None

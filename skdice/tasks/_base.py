@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from skdice import backbones
 from skdice._warn import warn
 from skdice.datasets.row import Row
 from skdice.engine import adapters
+from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode
@@ -194,8 +195,9 @@ class Task(ABC):
             targets = self.targets(model, windows, targets)
         return EncodedDataset(windows, targets, None if weights is None else weights[windows.rows])
 
-    def count_cuts(self, model: Any, inputs: list[Any], cuts: Cuts) -> None:
-        """Count what is left out of validation inputs, where `encode` counts it."""
+    def unlabelled(self, windows: Any) -> Any:
+        """Return windows as a data set without targets."""
+        return EncodedDataset(windows)
 
     @abstractmethod
     def criterion(
@@ -209,6 +211,15 @@ class Task(ABC):
     def n_positives(self, data: Examples) -> int | None:
         """Return the number of answers or entities, where the loss counts no classes."""
         return None
+
+    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+        """Return what tells the classes that outputs name, as in `Predicted`."""
+        return highest
+
+    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+        """Return what a model does that named these classes only; None if that is fine."""
+        names = model.outputs_[seen].tolist()
+        return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
     def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
         """Tune on validation rows what can be tuned; `blocks` are those of `validation_score`."""

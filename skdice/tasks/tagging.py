@@ -82,6 +82,13 @@ class Tagging(TokenRows):
             self._check_held_out(model, held.targets)
         return data, held
 
+    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+        """Return what a model does that named no tag of a span, or one tag only."""
+        names = model.outputs_[seen].tolist()
+        if model.scheme_ != "plain" and names == ["O"]:
+            return "finds no span"
+        return super().nothing_found(model, seen)
+
     def labels_in(self, targets: list[list[Any]]) -> Iterable[Any]:
         """Return the tags."""
         return (tag for tag in chain.from_iterable(targets) if tag is not None)

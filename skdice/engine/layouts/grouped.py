@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from torch.nn import functional as F
 
 from skdice.backbones import encoder_layers
 from skdice.engine.layouts.architectures import architecture_of
-from skdice.engine.layouts.layout import Batch, pool
+from skdice.engine.layouts.layout import MicroBatch, pool
 from skdice.engine.layouts.padded import Padded, length_chunks
-from skdice.text.encoding import Window
+from skdice.text.encoding import Window, Windows
 
 
 def recurring_size(n: int) -> int:
@@ -194,12 +193,12 @@ class Grouped(Padded):
 
     first: int
 
-    def micro_batch(self, dataset: Any, rows: np.ndarray) -> Batch:
-        """Windows group by group, and their targets in this order."""
-        chunks = length_chunks(dataset.lengths[rows], self.unit)
-        items = [[dataset[int(i)] for i in rows[chunk]] for chunk in chunks]
-        inputs, target, weight = self.lay(list(chain(*items)), [len(group) for group in items])
-        return [inputs], target, weight
+    def micro_batch(self, windows: Windows[Any], rows: np.ndarray) -> MicroBatch:
+        """Windows group by group."""
+        chunks = length_chunks(windows.lengths[rows], self.unit)
+        order = rows[np.concatenate(chunks)]
+        inputs = self.lay([windows[i] for i in order], [len(chunk) for chunk in chunks])
+        return MicroBatch([inputs], order)
 
     def place(
         self, windows: Sequence[Window], sizes: Sequence[int] | None = None
