@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import torch
@@ -74,7 +75,7 @@ class Predicted(Callback):
         output names.
     """
 
-    seen_: torch.Tensor | None = None
+    seen_: Any = None  # of shape (n_classes,)
 
     def __init__(self, named: Callable[[torch.Tensor, Any], torch.Tensor]) -> None:
         self.named = named
@@ -90,6 +91,11 @@ class Predicted(Callback):
             named = named & (to_device(batch.weight, net.device) > 0).unsqueeze(-1)
         named = named.any(0)
         self.seen_ = named if self.seen_ is None else self.seen_ | named
+
+    def on_train_end(self, net: Any, **kwargs: Any) -> None:
+        """Leave the device."""
+        if self.seen_ is not None:
+            self.seen_ = self.seen_.cpu().numpy()
 
 
 def highest(logits: torch.Tensor, batch: Any) -> torch.Tensor:
@@ -133,6 +139,15 @@ def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None
         kind = callback if isinstance(callback, type) else type(callback)
         if not issubclass(kind, Callback):
             raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")
+        monitor = getattr(callback, "monitor", None)
+        if kind is callback and "monitor" in signature(kind).parameters:
+            monitor = signature(kind).parameters["monitor"].default
+        if monitor in ("valid_loss", "valid_loss_best") and not _others_record(callbacks):
+            raise ValueError(
+                f"callbacks holds {kind.__name__} with monitor={monitor!r}, and a fit records no "
+                "loss of held-out rows: give monitor='valid_score', which is better if higher (for "
+                "Checkpoint 'valid_score_best'), or 'train_loss'"
+            )
         if not issubclass(kind, ScoringBase) or getattr(callback, "on_train", False):
             continue
         if not validated:
@@ -140,9 +155,17 @@ def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None
                 f"callbacks holds {kind.__name__}, and this fit has no validation set: give "
                 "on_train=True, or early_stopping=True, or X_val and y_val where fit takes them"
             )
-        if not callable(getattr(callback, "scoring", None)):
+        scoring = getattr(callback, "scoring", None)
+        if not callable(scoring):
             raise ValueError(
-                f"callbacks holds {kind.__name__} with scoring={shown(callback.scoring)}: a net "
-                "gives logits, so give a function (net, X, y) of the encoded rows X; the F1 of "
-                "held-out rows is valid_score"
+                f"callbacks holds {kind.__name__} with scoring={shown(scoring)}: a net gives "
+                "logits, so give a function (net, X, y) of the encoded rows X; the F1 of held-out "
+                "rows is valid_score"
             )
+
+
+def _others_record(callbacks: list[Any] | None) -> bool:
+    """Return True if a callback is not skorch's own, and so may record what another monitors."""
+    given = [item[1] if isinstance(item, tuple) else item for item in callbacks or []]
+    kinds = [item if isinstance(item, type) else type(item) for item in given]
+    return any(not kind.__module__.startswith("skorch.") for kind in kinds)

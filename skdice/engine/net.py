@@ -219,6 +219,7 @@ class FineTuningNet(NeuralNet):
         if self.optimizer is torch.optim.AdamW and not {"fused", "foreach"} & set(options):
             # One kernel for all weights: on a CPU a tenth of the time of torch's own choice.
             options["fused"] = torch.device(self.device).type in ("cpu", "cuda")
+        groups = groups[::-1]  # what no pattern names comes first: the history has its rate
         if "weight_decay" not in options:
             groups = split_by_decay(groups, self.weight_decay)
         self.own_rates_ = [group.get("lr") for group in groups]
@@ -349,6 +350,7 @@ class FineTuningNet(NeuralNet):
             finally:
                 self.notify("on_train_end", X=X, y=y)
                 self.draws_ = self.valid_ = None  # a net holds no data
+                self.losses_ = []
         self._set_training(False)
         self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
         if epochs is None and not self.keep_optimizer:
@@ -552,11 +554,14 @@ class FineTuningNet(NeuralNet):
     def forward_iter(
         self, X: Any, training: bool = False, device: str = "cpu"
     ) -> Iterator[torch.Tensor]:
-        """The logits of all windows of a data set, in one tensor, for skorch's ``predict``."""
-        found = self.logits(self.get_dataset(X))
+        """The logits of all windows of a data set, or of an update, for skorch's ``predict``."""
+        if isinstance(X, Update):  # as `BatchScoring` has it
+            yield self.evaluation_step(X)
+            return
+        dataset = self.get_dataset(X)
+        found = self.logits(dataset)
         if len(found):
-            join = np.stack if found[0].ndim == 1 else np.concatenate
-            yield torch.from_numpy(join(found))
+            yield torch.from_numpy((np.concatenate if dataset.of_words else np.stack)(found))
 
     def _get_predict_nonlinearity(self) -> Any:
         """What makes probabilities of logits, as the loss reads them, unless the user has said."""

@@ -267,7 +267,7 @@ class NetEstimator(BaseEstimator):
     def _tell_of_nothing_found(self) -> None:
         """Warn if the outputs of the last epoch name one class only."""
         seen = dict(self.net_.callbacks_)["predicted"].seen_
-        nothing = None if seen is None else self.task.nothing_found(self, seen.cpu().numpy())
+        nothing = None if seen is None else self.task.nothing_found(self, seen)
         if nothing is not None:
             updates = self.net_.done_
             warn(

@@ -122,6 +122,8 @@ class NumericDataset(Dataset):
     targets: np.ndarray | None = None
     weight: np.ndarray | None = None
 
+    of_words = False
+
     def __len__(self) -> int:
         return int(self.X.shape[0])
 

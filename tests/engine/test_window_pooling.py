@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from skdice.engine.fit import accumulate
 
 from skdice import DiceSequenceClassifier
 from skdice.engine.devices import FitRandomState
-from skdice.engine.fit import accumulate
 from skdice.engine.fit_plan import encode
 from skdice.engine.layouts.grouped import Grouped
 from skdice.engine.layouts.padded import PADDED
