@@ -179,8 +179,11 @@ class Files:
         """
         damaged = False
         for path in reversed(self._files()):
-            if path.stem.endswith(_checksum(path)):
-                return torch.load(path, map_location="cpu", weights_only=True)
+            try:
+                if path.stem.endswith(_checksum(path)):
+                    return torch.load(path, map_location="cpu", weights_only=True)
+            except FileNotFoundError:  # another process has written newer ones
+                return self.last()
             damaged = True
             warn(
                 f"{path} is damaged: its checksum is another than its name says. Going on from "

@@ -94,7 +94,7 @@ class EncodedDataset(Dataset):
         ]
         targets, weights = zip(*map(self._targets_of, parts), strict=True)
         weight = None if weights[0] is None else torch.cat(weights)
-        return Update(parts, torch.cat(targets), weight, rows)
+        return Update(parts, torch.cat(targets), weight, self.rows_of(rows))
 
     def _targets_of(self, part: MicroBatch) -> tuple[torch.Tensor, torch.Tensor | None]:
         """The target and the weight of each output of a micro-batch."""

@@ -275,6 +275,9 @@ class FineTuningNet(NeuralNet):
         own = copy.deepcopy([getattr(self, name) for name in names], shared)
         net.__dict__ = self.__dict__ | dict(zip(names, own, strict=True))
         net.__dict__ |= {"module": net.module_, "_predicting": None}
+        # Without those that the estimator added to its whole fit.
+        of_fit = ("valid_score", "early_stopping", "checkpoints")
+        net.callbacks_ = [named for named in self.callbacks_ if named[0] not in of_fit]
         net.history = History(self.history)
         return net
 
@@ -411,6 +414,7 @@ class FineTuningNet(NeuralNet):
         self.lr_of_epoch_ = self.lr_of_epoch_ or float(self.optimizer_.param_groups[0]["lr"])
         self.history.record("lr", self.lr_of_epoch_)
         on_cpu = torch.device(self.device).type == "cpu"
+        batch: Update | None = None  # stays, if a checkpoint holds the epoch's last update
         for batch in iterator if on_cpu else ahead(iterator):
             self.notify("on_batch_begin", batch=batch, training=True)
             step = step_fn(batch, **fit_params)
@@ -431,14 +435,15 @@ class FineTuningNet(NeuralNet):
             self.history.record("eager", self.recorded_.graphs.reason)
         self.losses_, self.lr_of_epoch_ = [], None
 
-    def _check_losses(self, losses: list[torch.Tensor], batch: Update) -> torch.Tensor:
+    def _check_losses(self, losses: list[torch.Tensor], batch: Update | None) -> torch.Tensor:
         """The losses on the CPU; raise if none of them, or of the last ten, made an update."""
         # One transfer an epoch instead of one a step keeps a GPU from waiting.
         read = torch.stack(losses).cpu()
         if not read[-MOST_SKIPPED:].isfinite().any():
+            rows = [] if batch is None else batch.rows.tolist()
             raise ValueError(
                 f"the last {len(read[-MOST_SKIPPED:])} updates were skipped, as the loss or "
-                f"gradients were not finite: look at the training rows {batch.rows.tolist()} of "
+                f"gradients were not finite: look at the training rows {rows} of "
                 "the last batch, counted without held-out rows, and try a lower lr than "
                 f"{self.lr} or precision='fp32', not {self.precision!r}"
             )

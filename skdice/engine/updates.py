@@ -29,7 +29,7 @@ class Update:
     weight : Tensor or None
         Of each target.
     rows : ndarray of int
-        The windows or texts, by number.
+        The sentences or texts, by number.
     windows : WindowsOfTexts or None, default=None
         The outputs that are windows of one text, where the loss sees texts.
     """

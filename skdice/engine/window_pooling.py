@@ -157,7 +157,9 @@ class TextDataset(EncodedDataset):
         if self.weights is not None:
             weight = torch.from_numpy(self.weights[rows].astype(np.float32))
         target = torch.from_numpy(self.targets[rows])
-        return Update(parts, target, weight, rows, WindowsOfTexts(places, inside, self.pooling))
+        return Update(
+            parts, target, weight, self.rows_of(rows), WindowsOfTexts(places, inside, self.pooling)
+        )
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

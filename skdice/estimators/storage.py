@@ -271,7 +271,7 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
-    estimator.net_.set_training(False)
+    estimator.net_._set_training(False)
     estimator.net_.applied = estimator._inference_params()
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_consistent_length
 from torch.serialization import safe_globals
 
 from skdice._checks import check_has, checked, shown
+from skdice._digest import digest
 from skdice._types import Data, Rows
-from skdice.engine.checkpoints import Checkpoints, check_folder, digest
+from skdice.engine.checkpoints import Checkpoints, check_folder
 from skdice.estimators.before_folds import check_rows, with_pos_label
 from skdice.estimators.fold_fits import aligned, fitted_on, group_folds, probabilities_of
 from skdice.inputs.entities import Entity

@@ -136,9 +136,9 @@ class FullFits:
         train, test = self.splits[fold]
         optuna = import_optuna()
 
-        def prune(net: Any) -> None:
-            step = fold * FOLD + len(net.history) - 1
-            if _is_pruned(trial, step, self._score_so_far(model, test)):
+        def prune(draft: Any) -> None:
+            step = fold * FOLD + len(draft.net_.history) - 1
+            if _is_pruned(trial, step, self._score_so_far(draft, test)):
                 raise optuna.TrialPruned
 
         # Scores of epochs predict that of the fit only if it keeps its last epoch.

@@ -65,7 +65,7 @@ class ComparisonProgress(Progress):
 
     def count(self, net: Any) -> None:
         """Count one more update of a net."""
-        self.of_one, at = net.n_steps_, net.fit_.progress.total
+        self.of_one, at = net.n_updates_, net.done_
         done = self.done + 1
         total = done + self.of_one * self.fits_left - at
         if done == 1:  # the first update is slow: the clock starts after it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -68,12 +70,13 @@ def fitted(task, backbone, **params):
 
 def gradients(net, dataset, *, pack):
     net.pack, net.batch_size = pack, len(dataset)
-    ((inputs, target, _),) = net.batches(dataset, np.arange(len(dataset)), net.layout(dataset))
-    assert len(inputs) == 1 or not pack
-    assert ("groups" in inputs[0]) == pack
-    logits = net.logits_of(inputs)
+    update = dataset.update(net.layout(dataset), np.arange(len(dataset)), len(dataset))
+    (part,) = update.parts
+    assert len(part.groups) == 1 or not pack
+    assert ("groups" in part.groups[0]) == pack
+    logits = net.infer(update)
     net.module_.zero_grad()
-    net.loss_of(logits, target, None).backward()
+    net.get_loss(logits, update.target, replace(update, weight=None)).backward()
     return logits.detach(), {n: p.grad for n, p in net.module_.named_parameters()}
 
 
@@ -120,7 +123,7 @@ def test_the_last_layer_computes_only_what_is_read(kind, packable):
         behind.register_forward_hook(lambda *args: rows.append(args[-1].shape[1]))
     windows = [dataset.windows[i] for i in range(5)] * 2
     layout = Grouped(padding=Padding(0), first=0)
-    inputs, _, _ = layout.lay([(window, None, None) for window in windows], [10])
+    inputs = layout.lay(windows, [10])
     module(**inputs)
     n_subwords, words = inputs["input_ids"].shape[1], inputs["positions"]
     *before, last = rows

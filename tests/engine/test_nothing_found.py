@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from skdice import (
     DiceClassifier,
