@@ -12,8 +12,6 @@ from typing import Any
 
 import torch
 
-_told_of_load: list[bool] = []  # once in a process
-
 
 def resolve_device(device: str) -> str:
     """``"auto"`` is CUDA, then Apple's MPS, then the CPU.
@@ -31,28 +29,6 @@ def resolve_device(device: str) -> str:
     if launched is not None:
         return f"cuda:{int(launched) % n}"
     return "cuda" if n == 1 else f"cuda:{_own_gpu(os.getpid(), n)}"
-
-
-def tell_of_load(device: str) -> None:
-    """Print, once in a process, what to set where a CPU has more to do than it has cores.
-
-    Threads that wait for each other then keep the cores from those that work. It is a line and no
-    warning, as it tells of other processes, which must not fail a test suite.
-    """
-    waits = torch.get_num_threads() > 1 and os.environ.get("OMP_WAIT_POLICY", "") != "passive"
-    if _told_of_load or not waits or torch.device(device).type != "cpu":
-        return
-    if not hasattr(os, "getloadavg"):  # on Windows
-        return
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load > cores:
-        _told_of_load.append(True)
-        print(
-            f"this machine's load is {load:.1f} on {cores} cores, where threads that wait slow a "
-            "fit down many times: set OMP_WAIT_POLICY=passive, or OMP_NUM_THREADS=1, before Python "
-            "starts",
-            flush=True,
-        )
 
 
 def check_device(device: str) -> str:

@@ -186,6 +186,13 @@ class Recorded:
         self.rows = batch.rows
         return self.graphs(given)
 
+    def tell(self) -> None:
+        """Note in the history why updates are not recorded, and print it once."""
+        net, reason = self.net, self.graphs.reason
+        if net.verbose and not any("eager" in epoch for epoch in net.history[net.first_epoch_ :]):
+            print(f"updates are not recorded as CUDA graphs: {reason}", flush=True)
+        net.history.record("eager", reason)
+
     def _update(self, inputs: dict[str, torch.Tensor]) -> Tensors:
         group: dict[str, Any] = dict(inputs)
         if self.layout is not None:

@@ -44,6 +44,7 @@ from skdice.engine.used_embeddings import training_used_embeddings
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
 MOST_SKIPPED = 10  # updates in a row that end a fit
+HIDDEN = ("eager", "train_batch_count", "batches")  # from the table of epochs
 CHECKED = 50  # updates between two looks at the losses: a GPU waits for each
 
 
@@ -191,7 +192,7 @@ class FineTuningNet(NeuralNet):
             found.append(("schedule", Schedule()))
         if self.verbose:
             bar = [("progress_bar", ProgressBar("count"))] if shows_bars() else []
-            found += [*bar, ("print_log", PrintLog())]
+            found += [*bar, ("print_log", PrintLog(HIDDEN))]
         return found
 
     def initialize_callbacks(self) -> FineTuningNet:
@@ -432,7 +433,7 @@ class FineTuningNet(NeuralNet):
         self.history.record("train_loss", made.mean().item())
         self.history.record("skipped_updates", len(losses) - len(made))
         if self.recorded_ is not None and self.recorded_.graphs.reason:
-            self.history.record("eager", self.recorded_.graphs.reason)
+            self.recorded_.tell()
         self.losses_, self.lr_of_epoch_ = [], None
 
     def _check_losses(self, losses: list[torch.Tensor], batch: Update | None) -> torch.Tensor:

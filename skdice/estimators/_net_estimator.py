@@ -23,7 +23,7 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
 from skdice.engine.checkpoints import FORMAT, Checkpoints, check_folder
-from skdice.engine.devices import check_device, resolve_device, seeded, tell_of_load
+from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import FitPlan, Held, Mode, check_reduction, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
@@ -213,8 +213,6 @@ class NetEstimator(BaseEstimator):
     def _train(self, plan: FitPlan) -> None:
         """Run the net's fit, and note what it predicted."""
         net, held = self.net_, plan.validation
-        if net.verbose:
-            tell_of_load(net.device)
         for _, callback in net.callbacks_:
             if isinstance(callback, AfterEpoch):
                 callback.model = self

@@ -351,7 +351,7 @@ def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone):
         seen.append(net.module_.output_layer.weight.detach().clone())
 
     tells = Tells(before=spoil, after=note)
-    params = {"loss": Spoiled(), "max_epochs": 8, "callbacks": [tells]}
+    params = {"loss": Spoiled(), "max_epochs": 8, "batch_size": 3, "callbacks": [tells]}
     model = fitted("tagger", tiny_backbone, **params)
     assert eager(model) == {None}
     assert gpu
