@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
-from skdice.engine.layouts import prepare_encoder
+from skdice.engine.layouts.architectures import mask_no_embeddings
 from skdice.engine.layouts.layout import Layout, nothing_further
 from skdice.engine.layouts.padded import PADDED
 from skdice.engine.parts import Float32Linear
@@ -33,7 +33,7 @@ class EncoderModule(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.dropout = nn.Dropout(dropout)
-        prepare_encoder(encoder)
+        mask_no_embeddings(encoder)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.checkpointed = False  # whether it keeps only the inputs of its layers
@@ -212,7 +212,7 @@ class TaskModel(EncoderModule):
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
         if positions is None:
             self.summaries.given = layout, inputs
-            return self.head(**layout.for_encoder(self.encoder, inputs, summaries=True)).logits
+            return self.head(**layout.for_encoder(self.encoder, inputs)).logits
         if not self.steps:
             given = layout.for_encoder(self.encoder, inputs)
             return self.all_logits(given).flatten(0, 1).index_select(0, positions)

@@ -17,7 +17,7 @@ from tests.engine.test_grouped import fitted_with_data
 
 FOLDER = Path(skdice.__file__).parent
 INTERFACE = {
-    *("layout_to_train", "layout_to_predict", "prepare_encoder", "Layout", "Padding", "PADDED"),
+    *("layout_to_train", "layout_to_predict", "mask_no_embeddings", "Layout", "Padding", "PADDED"),
     *("MicroBatch", "nothing_further", "pool", "grown", "architecture_of"),
 }
 

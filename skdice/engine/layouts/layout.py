@@ -163,10 +163,8 @@ class Layout(ABC):
 
     # ---- on the device
 
-    def for_encoder(
-        self, encoder: Any, inputs: dict[str, Any], *, summaries: bool = False
-    ) -> dict[str, Any]:
-        """The keywords of the encoder, of which somebody may read the `summaries` only."""
+    def for_encoder(self, encoder: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The keywords of the encoder."""
         return inputs
 
     def states_at(self, encoder: Any, places: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:

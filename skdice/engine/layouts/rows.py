@@ -222,9 +222,7 @@ class Rows(Recurring):
         inside[len(starts) :, 0] = True  # for the mean of nothing is no number
         return {"texts": grown(torch.from_numpy(places), size), "inside": torch.from_numpy(inside)}
 
-    def for_encoder(
-        self, encoder: Any, inputs: dict[str, Any], *, summaries: bool = False
-    ) -> dict[str, Any]:
+    def for_encoder(self, encoder: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         """The keywords of the encoder, with a mask in place of the sentences' numbers."""
         own = ("sentences", "texts", "inside")
         given = {name: values for name, values in inputs.items() if name not in own}
