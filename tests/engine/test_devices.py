@@ -5,9 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import sys
+import time
 import warnings
 
 import pytest
+import torch
 
 from skdice import DiceClassifier
 from skdice.engine import devices
@@ -83,3 +85,28 @@ def test_a_model_that_chose_its_gpu_chooses_anew_where_it_is_read():
     given = DiceClassifier(max_epochs=1, device="cpu").fit(X, y)
     given.net_.device = "cuda:3"  # as if it had been asked for
     assert given.net_.__getstate__()["device"] == "cuda:3"
+
+
+def test_the_gain_of_bfloat16_is_measured_once_and_fast(monkeypatch):
+    devices.bf16_gain.cache_clear()
+    started = time.perf_counter()
+    gain = devices.bf16_gain()
+    assert time.perf_counter() - started < 2  # 10 ms where nothing else runs
+    assert gain > 0
+    monkeypatch.setattr(torch, "ones", lambda *args, **how: pytest.fail("measured twice"))
+    assert devices.bf16_gain() == gain
+
+
+@pytest.mark.parametrize(("slower", "gain"), [(torch.float32, 4.0), (torch.bfloat16, 0.25)])
+def test_the_gain_is_the_ratio_of_the_best_times(monkeypatch, slower, gain):
+    clock, product = [0.0], torch.Tensor.__matmul__
+
+    def timed(a, b):
+        clock[0] += 4.0 if a.dtype is slower else 1.0
+        return product(a, b)
+
+    monkeypatch.setattr(devices.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(torch.Tensor, "__matmul__", timed)
+    devices.bf16_gain.cache_clear()
+    assert devices.bf16_gain() == gain
+    devices.bf16_gain.cache_clear()

@@ -567,12 +567,14 @@ def test_auto_trains_large_models_in_bf16_where_the_processor_has_it(
     tiny_backbone, sentences, monkeypatch
 ):
     net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
-    monkeypatch.setattr("skdice.engine.net.cpu_has_bf16", lambda: True)
+    monkeypatch.setattr("skdice.engine.net.bf16_gain", lambda: 1.3)
     net.module_.train()
     assert not net.gains_by_bf16()  # so small a model gains nothing
     assert net.precision_of(net.module_) == "fp32"
     net.module_.encoder.config.hidden_size = 256
     assert net.gains_by_bf16()
+    monkeypatch.setattr("skdice.engine.net.bf16_gain", lambda: 1.1)
+    assert not net.gains_by_bf16()  # a processor with AVX512-BF16 and without AMX
     net.bf16_ = True
     assert net.precision_of(net.module_) == "bf16"
     net.module_.eval()
