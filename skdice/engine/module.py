@@ -38,6 +38,7 @@ class EncoderModule(nn.Module):
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.checkpointed = False  # whether it keeps only the inputs of its layers
         self.trainable: set[str] | None = None  # with an adapter, the names of what is trained
+        self.made_of: dict[str, str] = {}  # parameters of the estimator that it was built by
 
     def train(self, mode: bool = True) -> Self:
         """Frozen parts stay in evaluation mode: dropout there would only be noise."""

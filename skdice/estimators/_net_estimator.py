@@ -124,6 +124,7 @@ class NetEstimator(BaseEstimator):
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
+        check_params(self)
         self._check_inference_params()
         check_reduction(resolve_loss(self.loss))
         if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
@@ -151,8 +152,8 @@ class NetEstimator(BaseEstimator):
         check_folder(self.checkpoint_dir)
 
     def _check_inference_params(self) -> None:
-        """Refuse bad parameters before a fit or a prediction."""
-        check_params(self)
+        """Refuse bad ones of the parameters that a prediction reads."""
+        check_params(self, INFERENCE_PARAMS)
         if check_device(self.device) == "cpu" and getattr(self, "precision", None) == "fp16":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from skdice import backbones
-from skdice._checks import checked
+from skdice._checks import checked, shown
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import draft_of
 from skdice._types import Rows
@@ -38,6 +38,7 @@ from skdice.tasks import Task
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
+MADE_OF = ("backbone", "adapter")  # parameters that further training cannot change
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
@@ -128,6 +129,14 @@ class TransformerEstimator(Scored, NetEstimator):
                 )
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
+            return
+        for name, before in self.module_.made_of.items():
+            if (now := shown(getattr(self, name))) != before:
+                raise ValueError(
+                    f"{name}={now} is not what the model was fitted with, which was {before}: "
+                    "further training goes on with that. Set it back, or fit anew, with "
+                    "warm_start=False"
+                )
 
     @available_if(lambda self: self.task.has_classes)
     def partial_fit(
@@ -177,6 +186,8 @@ class TransformerEstimator(Scored, NetEstimator):
         return FineTuningNet(self.module_, **settings)
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        if plan.mode == "fresh":
+            self.module_.made_of = {name: shown(getattr(self, name)) for name in MADE_OF}
         if plan.mode == "warm":  # the parameters may have been set since
             self.module_ = copy.deepcopy(self.module_)
             freeze(self.module_, self.frozen)

@@ -35,7 +35,7 @@ def test_a_fit_says_how_long_it_is_and_skorch_prints_its_epochs(capsys):
     assert lines[0] == "lr 0.05, 3 epochs, 6 updates, batches of 4"
     header = lines[1].split()
     assert header == ["epoch", "lr", "skipped_updates", "train_loss", "valid_score", "dur"]
-    assert len(lines) == 3 + fitted.n_iter_
+    assert len(lines) == 3 + fitted.n_iter_ + ("Restoring" in out)  # the best epoch
 
 
 def test_a_terminal_gets_skorchs_bar(capsys, terminal):
