@@ -300,8 +300,8 @@ def run(of: dict[str, Any], folder: Path) -> dict[str, Any]:
 def estimator(task: tasks.Task, of: dict[str, Any], folder: Path) -> Any:
     import skdice
 
-    params: dict[str, Any] = {"loss": loss_of(of), "max_epochs": of["max_epochs"]}
-    params |= {"random_state": of["seed"]}
+    params: dict[str, Any] = {"loss": loss_of(of), "random_state": of["seed"]}
+    params |= {name: of[name] for name in ("max_epochs", "lr", "precision") if name in of}
     if "backbone" in of:
         params["backbone"] = str(folder / of["backbone"])
     if "start" in of:
