@@ -238,9 +238,7 @@ def median_and_range(values: list[float]) -> str:
 
 def lines(args: Any, records: list[dict[str, Any]]) -> Iterator[str]:
     """Every score of every cell."""
-    yield (
-        "| data set | rows | seed | chosen | its F1 | chosen by `fit` | F1 of `fit` | F1 of Trainer |"
-    )
+    yield "| data set | rows | seed | chosen | its F1 | by `fit` | F1 of `fit` | F1 of Trainer |"
     yield "|---|---:|---:|---|---:|---|---:|---:|"
     found = sorted(
         whole_cells(args, records), key=lambda row: (list(CELLS).index(row[0][0]), row[0][1:])

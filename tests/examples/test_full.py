@@ -27,21 +27,23 @@ def data(tmp_path):
 def test_a_machine_without_a_gpu_runs_the_sets_that_are_named(harness, tmp_path):
     full = harness["full"]
     args = argparse.Namespace(
-        small=False, sets=["mrpc", "ud_zh"], losses=["ce", "dsc"], data=None,
-        records=tmp_path / "full.jsonl",
+        small=False, sets=["mrpc", "ud_zh"], losses=["ce", "dsc"], data=None, reader=False,
+        passes=None, precision=None, records=tmp_path / "full.jsonl",
     )  # fmt: skip
     found = [(job["seed"], job["task"], job["loss"]) for job in full.missing(args)]
     assert found == [
         (seed, name, loss)
-        for seed in (0, 1)
         for name in ("mrpc", "ud_zh")
+        for seed in (0, 1)
         for loss in ("ce", "dsc")
     ]
     # They are those of the whole plan.
     assert full.key(full.missing(args)[0]) in {full.key(job) for job in full.jobs()}
-    assert harness["full_page"].about([]).startswith("0 of 456 fits")
-    record = {"job": full.missing(args)[0], "device": "x", "torch": "2", "date": "1"}
-    assert harness["full_page"].about([record]).startswith("1 of 456 fits")
+    args.reader, args.passes, args.precision = True, "auto", "bf16"
+    assert all(
+        (job["reader"], job["max_epochs"], job["precision"]) == (True, "auto", "bf16")
+        for job in full.missing(args)
+    )
 
 
 def test_jobs_are_all_different_and_the_first_ones_tell_most(harness):
