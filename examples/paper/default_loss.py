@@ -185,8 +185,9 @@ def lines(scores: Scores) -> Iterator[str]:
         verdicts[group], rows = judged(kinds, scores)
         for kind, n_sets, how, leader, *cells in rows:
             yield f"| {kind} | {n_sets} | {how} | `{leader}` | {' | '.join(cells)} |"
-    yield ""
-    yield "; ".join(f"{group}: `{loss}`" for group, loss in verdicts.items() if loss) + "."
+    if any(verdicts.values()):
+        yield ""
+        yield "; ".join(f"{group}: `{loss}`" for group, loss in verdicts.items() if loss) + "."
 
 
 def scores_by_seed(scores: Scores) -> Iterator[str]:

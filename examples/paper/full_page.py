@@ -189,7 +189,7 @@ def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def by_positives(records: list[dict[str, Any]]) -> Iterator[str]:
-    """F1 of classes, by the number of their positives in the test rows."""
+    """F1 of classes, by the number of their positives in the test rows; with its heading."""
     found: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         job = record["job"]
@@ -200,6 +200,7 @@ def by_positives(records: list[dict[str, Any]]) -> Iterator[str]:
                 found[row][label(job)].append(100 * f1)
     if not found:
         return
+    yield "## By the number of positives\n"
     yield (
         "| positives of a class in the test rows | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
     )
@@ -211,7 +212,7 @@ def by_positives(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def by_passes(records: list[dict[str, Any]]) -> Iterator[str]:
-    """The score of each loss after 1, 3 and 8 passes, with MiniLM."""
+    """The score of each loss after 1, 3 and 8 passes, with MiniLM; with its heading."""
     rows = []
     lengths = {r["job"]["max_epochs"] for r in records}
     for task in BY_PASSES if len(lengths) > 1 else ():  # of one alone the table above tells
@@ -227,6 +228,7 @@ def by_passes(records: list[dict[str, Any]]) -> Iterator[str]:
                     rows.append(f"| {TITLES[task]} | {passes} | {how} | {' | '.join(cells)} |")
     if not rows:
         return
+    yield "## By the length of training\n"
     yield "| data | passes | decision | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
     yield "|---|---:|---" + "|---:" * len(COLUMNS) + "|"
     yield from rows
