@@ -10,6 +10,7 @@ from imblearn import combine, over_sampling, under_sampling
 from sklearn.base import clone
 
 from skdice import resampling
+from skdice._checks import counted
 from skdice.estimators import (
     BiasTunedClassifier,
     BiasTunedTagger,
@@ -19,6 +20,7 @@ from skdice.estimators import (
 )
 from skdice.estimators.baselines import crfsuite
 from skdice.losses import LOSSES, Loss, resolve_loss
+from skdice.model_selection.intervals import FOUND_NOTHING
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in place of a loss
@@ -46,6 +48,19 @@ class Candidate:
     def sd(self, name: str) -> float:
         """Standard deviation over the runs (n - 1); NaN below two."""
         return float(np.std(self.values(name), ddof=1)) if len(self.runs) > 1 else float("nan")
+
+    @property
+    def n_empty(self) -> int:
+        """The runs whose fit found nothing: one class for all test rows, or no span."""
+        return sum(bool(run.get(FOUND_NOTHING)) for run in self.runs)
+
+    @property
+    def empty_note(self) -> str:
+        """What the table says of a row with such runs; empty without any."""
+        if not self.n_empty:
+            return ""
+        why = "not judged" if self.is_baseline else "trained too short to be judged"
+        return f"found nothing in {self.n_empty} of {counted(len(self.runs), 'fit')}: {why}"
 
     @property
     def depends_on_seed(self) -> bool:

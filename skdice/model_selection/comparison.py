@@ -27,10 +27,17 @@ from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update
 from skdice.estimators.before_folds import check_estimator, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
+from skdice.inputs.rows import take
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
-from skdice.model_selection.intervals import F1_WITHOUT, difference, scores_and_parts
+from skdice.model_selection.held_out import rows_to_test
+from skdice.model_selection.intervals import (
+    F1_WITHOUT,
+    FOUND_NOTHING,
+    differences,
+    scores_and_parts,
+)
 from skdice.model_selection.progress import ComparisonProgress, OfUpdates
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.whole_files import write_text
@@ -66,9 +73,10 @@ class Comparison:
     >>> result = compare_losses(DiceClassifier(max_epochs=1), X, y, **options)
     >>> print(result)
     in % (class 1)
-    row  precision  recall  accuracy    F1     to the best
+    row  precision  recall  accuracy    F1    to the highest
     ce ...
     dsc ...
+    In brackets: ...
     """
 
     title: str
@@ -79,16 +87,26 @@ class Comparison:
     measures: tuple[str, ...] = ("precision", "recall", "f1")
 
     @property
+    def judged(self) -> list[Candidate]:
+        """The rows with runs, without those of which a fit found nothing.
+
+        All rows with runs, if each of them has such a fit.
+        """
+        done = [model for model in self.rows if model.runs]
+        return [model for model in done if not model.n_empty] or done
+
+    @property
     def best(self) -> Candidate:
-        """The row of the highest mean F1, among those with runs."""
-        return max((model for model in self.rows if model.runs), key=lambda row: row.mean("f1"))
+        """The row of the highest mean F1, among those that are `judged`."""
+        return max(self.judged, key=lambda row: row.mean("f1"))
 
     def behind(self, model: Candidate) -> tuple[float, float, float]:
         """Return how far the F1 of a row is below that of the `best`, with a 95 % interval.
 
-        The interval holds the chance of the test rows, which are the same for both, and of the
-        seeds; of the seeds nothing is known if there is one. If it holds 0, the two rows cannot be
-        told apart.
+        The interval is of the difference between this F1 and the highest, on new test rows and with
+        new seeds. All intervals of a comparison hold at once, in 95 of 100 comparisons. With one
+        seed they are of new test rows alone. If an interval holds 0, the two rows cannot be told
+        apart.
 
         Parameters
         ----------
@@ -98,8 +116,9 @@ class Comparison:
         Returns
         -------
         difference, low, high : float
-            At most 0 for the difference; (0, 0, 0) for the best. The ends are NaN with one test
-            row, and for runs that an earlier version wrote.
+            At most 0 for the difference of a row that is `judged`; (0, 0, 0) for the best. The ends
+            are NaN for rows that are not judged, with one test row, and for runs that an earlier
+            version wrote.
 
         Raises
         ------
@@ -108,13 +127,28 @@ class Comparison:
         """
         if not isinstance(model, Candidate):
             raise TypeError(f"model is {shown(model)}: give one of rows")
-        return difference(model, self.best, self.rows)
+        return self._differences()[id(model)]
+
+    def _differences(self) -> dict[int, tuple[float, float, float]]:
+        """What `behind` gives of each row with runs."""
+        if not (judged := self.judged):
+            return {}
+        best = self.best
+        of_judged = differences(judged, judged.index(best))
+        known = dict(zip(map(id, judged), of_judged, strict=True))
+        for model in self.rows:
+            if model.runs:
+                apart = model.mean("f1") - best.mean("f1")
+                known.setdefault(id(model), (apart, np.nan, np.nan))
+        return known
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The names of the columns and the cells of each row with runs, in percent.
 
-        A single row is compared with none.
+        The last column has the difference to the row with the highest F1, and its interval as
+        `behind` gives it. A single row is compared with none.
         """
+        known = self._differences()
         several = [len(model.runs) > 1 and model.depends_on_seed for model in self.rows]
         averages = [name for name in self.averages if name != "f1"]
         names = [*(name.replace("_", " ").replace("f1", "F1") for name in averages), "F1"]
@@ -123,32 +157,47 @@ class Comparison:
             if not model.runs:
                 continue
             spread = f" ± {100 * model.sd('f1'):.1f}" if has_spread else ""
-            apart, *ends = (100 * value for value in self.behind(model))
+            apart, *ends = (100 * value for value in known[id(model)])
             interval = f" ({ends[0]:+.1f} to {ends[1]:+.1f})" if np.isfinite(ends).all() else ""
+            cell = "highest" if model is self.best else f"{apart:+.1f}{interval}"
             lines.append(
                 [
                     model.label,
                     *(f"{100 * model.mean(name):.1f}" for name in averages),
                     f"{100 * model.mean('f1'):.1f}{spread}",
-                    "best" if model is self.best else f"{apart:+.1f}{interval}",
+                    model.empty_note or cell,
                 ]
             )
-        names = ["row", *names[:-1], "F1 ± sd" if any(several) else "F1", "to the best"]
+        names = ["row", *names[:-1], "F1 ± sd" if any(several) else "F1", "to the highest"]
         return (names, lines) if len(lines) > 1 else (names[:-1], [line[:-1] for line in lines])
 
     def __repr__(self) -> str:
         """The table, in plain text."""
         names, lines = self.table()
-        return text_table(names, lines, self._caption())
+        note = self.interval_note
+        return text_table(names, lines, self._caption()) + (f"\n{note}" if note else "")
 
     def _repr_html_(self) -> str:
         """The table, in a notebook."""
         names, lines = self.table()
-        return html_table(names, lines, self._caption())
+        note = self.interval_note
+        return html_table(names, lines, self._caption()) + (f"<p>{note}</p>" if note else "")
 
     def _caption(self) -> str:
         about = f"{self.title}: " if self.title else ""
         return f"{about}in % ({self.measure})"
+
+    @property
+    def interval_note(self) -> str:
+        """A sentence on what the intervals of the table are of; empty without any."""
+        if not any(low < high for _, low, high in self._differences().values()):
+            return ""
+        of_seeds = max(len(model.runs) for model in self.rows) > 1
+        chance = "new test rows and new seeds" if of_seeds else "new test rows alone (one seed)"
+        return (
+            "In brackets: the interval of the difference to the highest F1, on "
+            f"{chance}; 95 of 100 comparisons have no interval that is wrong."
+        )
 
     def to_frame(self) -> Any:
         """All means as numbers between 0 and 1, for sorting, filtering and writing.
@@ -161,10 +210,11 @@ class Comparison:
             pandas is not installed.
         """
         records = []
+        known = self._differences()
         for model in self.rows:
             if model.runs:
                 scores = {name: model.mean(name) for name in self.measures}
-                apart = dict(zip(("to_best", "low", "high"), self.behind(model), strict=True))
+                apart = dict(zip(("to_best", "low", "high"), known[id(model)], strict=True))
                 spread = {"f1_sd": model.sd("f1"), "n_runs": len(model.runs)}
                 records.append({"row": model.label, **scores, **spread, **apart})
         return frame_of(records)
@@ -209,7 +259,7 @@ class Comparison:
         for model in self.rows:
             model.runs = runs.get(model.label, [])
             for run in model.runs:
-                beside = ("seed", "seconds", F1_WITHOUT)
+                beside = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)
                 self.measures = tuple(name for name in run if name not in beside)
                 scores = [run[name] for name in self.measures]
                 if not all(isinstance(score, Real) and 0 <= float(score) <= 1 for score in scores):
@@ -225,8 +275,8 @@ def compare_losses(
     X: Data,
     y: Data,
     *,
-    X_test: Data,
-    y_test: Data,
+    X_test: Data | None = None,
+    y_test: Data | None = None,
     X_val: Data | None = None,
     y_val: Data | None = None,
     losses: Sequence[Any] = COMPARED,
@@ -245,7 +295,11 @@ def compare_losses(
     ----------
     estimator : any estimator of skdice that has a loss
         Cloned for every run, with ``loss`` and ``random_state`` set.
-    X, y, X_test, y_test : training and test data
+    X, y : training data
+    X_test, y_test : test data, default=None
+        Without them every model is tested on the same fifth of the rows, which is held out:
+        stratified by label, questions on one context together, drawn by ``random_state`` of the
+        estimator (0 if it is no int).
     X_val, y_val : validation data, default=None
         Passed to every ``fit`` that takes them. They choose the epoch with
         ``early_stopping=True``, and the biases of tuned decisions.
@@ -293,9 +347,17 @@ def compare_losses(
         raise ValueError(f"verbose={verbose!r} must be 0 for silence, or more")
     if not len(losses):
         raise ValueError(f"losses={losses!r} must name at least one")
-    for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):
+    for name, value in (("X", X), ("y", y)):
         if value is None:
-            raise ValueError(f"{name}=None: give training and test data")
+            raise ValueError(f"{name}=None: give training data")
+    if (X_test is None) != (y_test is None):
+        raise ValueError("X_test and y_test belong together: give both, or none of them")
+    if X_test is None or y_test is None:
+        check_consistent_length(X, y)
+        given_seed = getattr(estimator, "random_state", None)
+        seed = int(given_seed) if isinstance(given_seed, Integral) else 0
+        train, test = rows_to_test(estimator.task, X, y, seed)
+        (X, X_test), (y, y_test) = ((take(v, train), take(v, test)) for v in (X, y))
     estimator.task.check_test(y, y_test)
     check_validation(X_val, y_val)
     for rows, truth in ((X, y), (X_test, y_test), (X_val, y_val)):
@@ -363,9 +425,10 @@ def compare_losses(
             seconds = time.perf_counter() - started
             if isinstance(fitted, Pipeline):
                 fitted = fitted[-1]  # the model comes after its sampler
-            figures, without = scores_and_parts(fitted, X_test, y_test)
-            comparison.measure, comparison.measures = fitted.measure_, tuple(figures)
-            model.runs.append({"seed": seed, **figures, "seconds": seconds, F1_WITHOUT: without})
+            figures = scores_and_parts(fitted, X_test, y_test)
+            names = tuple(name for name in figures if name not in (F1_WITHOUT, FOUND_NOTHING))
+            comparison.measure, comparison.measures = fitted.measure_, names
+            model.runs.append({"seed": seed, **figures, "seconds": seconds})
             fits_left -= n_fits[model.label]
             progress.end_run(figures["f1"], fits_left)
             if on_run is not None:

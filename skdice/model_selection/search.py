@@ -244,7 +244,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))
         check_rows(self.estimator, X, y)
         splits = self._check_data(X, y, of_split)
-        spaces = as_spaces(self.param_distributions, self.estimator)
+        spaces = as_spaces(self.param_distributions, self.estimator, y)
         losses = check_space(self.estimator, spaces)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit

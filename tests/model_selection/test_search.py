@@ -82,7 +82,7 @@ def test_every_loss_has_a_space_of_its_parameters(loss):
     known = clone(BASE).set_params(loss=LOSSES[loss]()).get_params()
     assert {name.removeprefix("loss__") for name in space} == set(LOSSES[loss].search_space())
     assert set(space) <= set(known)
-    check_space(BASE, as_spaces(loss_space(loss), BASE))
+    check_space(BASE, as_spaces(loss_space(loss), BASE, None))
 
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])

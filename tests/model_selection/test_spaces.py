@@ -151,7 +151,7 @@ class Own(BaseEstimator):
     ],
 )
 def test_other_spaces_pass(estimator, space):
-    spaces = as_spaces(space, estimator)
+    spaces = as_spaces(space, estimator, None)
     before = repr(spaces)
     check_space(estimator, spaces)
     assert repr(spaces) == before
