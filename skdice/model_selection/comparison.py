@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -30,7 +30,7 @@ from skdice.estimators.tuned.decision import check_folds
 from skdice.inputs.rows import take
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
-from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
+from skdice.model_selection.candidates import Candidate, Judged, candidates_of, model_of_label
 from skdice.model_selection.held_out import rows_to_test
 from skdice.model_selection.intervals import (
     F1_WITHOUT,
@@ -279,7 +279,7 @@ def compare_losses(
     y_test: Data | None = None,
     X_val: Data | None = None,
     y_val: Data | None = None,
-    losses: Sequence[Any] = COMPARED,
+    losses: Sequence[Any] | Mapping[str, Any] = COMPARED,
     seeds: int | Sequence[int] = 3,
     title: str = "",
     on_run: Callable[[Comparison, Candidate], None] | None = None,
@@ -303,12 +303,14 @@ def compare_losses(
     X_val, y_val : validation data, default=None
         Passed to every ``fit`` that takes them. They choose the epoch with
         ``early_stopping=True``, and the biases of tuned decisions.
-    losses : list of str or Loss, default=`skdice.losses.COMPARED`
+    losses : list of str or Loss, or dict, default=`skdice.losses.COMPARED`
         Losses by name or as objects; a string may add a sampler and a tuned decision, as in
         ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
         `skdice.model_selection.candidates.parse_model`). Baselines are fitted first: ``"tfidf"``
         for texts and pairs with one label each (`TfidfClassifier`), ``"crf"`` for tags
-        (`CRFTagger`).
+        (`CRFTagger`). A dict maps names of rows to any of these, or to estimators of your own, such
+        as ``{"ce": "ce", "trees": RandomForestClassifier()}``: for one label a row any classifier
+        with ``fit`` and ``predict``. Of them every parameter ``random_state`` is set.
     seeds : int or list of int, default=3
         Seeds of the runs. An int is that many seeds, from 0. A baseline without a sampler and a
         tuned decision runs once, with the first.
@@ -335,70 +337,23 @@ def compare_losses(
         estimator, or `y_test` holds labels that `y` does not; before anything is trained.
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
-    numbers: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
-    whole = all(isinstance(seed, Integral) and 0 <= int(seed) < 2**32 for seed in numbers)
-    if not whole or not 1 <= len(numbers) <= MOST_SEEDS:
-        raise ValueError(
-            f"seeds={shown(seeds)} must be a number from 1 to {MOST_SEEDS:,}, or a list of as many "
-            "seeds from 0 to 2**32 - 1"
-        )
-    chosen = [int(seed) for seed in numbers]
+    chosen = _seeds(seeds)
     if verbose < 0:
         raise ValueError(f"verbose={verbose!r} must be 0 for silence, or more")
     if not len(losses):
         raise ValueError(f"losses={losses!r} must name at least one")
-    for name, value in (("X", X), ("y", y)):
-        if value is None:
-            raise ValueError(f"{name}=None: give training data")
-    if (X_test is None) != (y_test is None):
-        raise ValueError("X_test and y_test belong together: give both, or none of them")
-    if X_test is None or y_test is None:
-        check_consistent_length(X, y)
-        given_seed = getattr(estimator, "random_state", None)
-        seed = int(given_seed) if isinstance(given_seed, Integral) else 0
-        train, test = rows_to_test(estimator.task, X, y, seed)
-        (X, X_test), (y, y_test) = ((take(v, train), take(v, test)) for v in (X, y))
-    estimator.task.check_test(y, y_test)
-    check_validation(X_val, y_val)
-    for rows, truth in ((X, y), (X_test, y_test), (X_val, y_val)):
-        check_consistent_length(rows, truth)
-    targets, drawn = estimator.task.drawn_by(X, y)
-    models = [parse_model(loss) for loss in losses]
-    estimator = clone(with_pos_label(estimator, y))
-    has_sampler = "sampler" in estimator.get_params(deep=False)
-    n_fits = {}
+    data = _checked_data(estimator, X, y, X_test, y_test, X_val, y_val)
+    models = candidates_of(losses)
+    estimator = clone(with_pos_label(estimator, data.y))
+    n_fits = {model.label: _n_fits(model, estimator, data, chosen[0]) for model in models}
     for model in models:
-        built = model.build(estimator, chosen[0])
-        n_fits[model.label] = _n_fits(model, built, y_val is not None)
-        try:
-            if model.loss == "tfidf" and np.ndim(targets) == 2:
-                raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
-            if model.decision is not None and y_val is None:
-                check_folds(built, X, targets)
-            if model.sampler is not None and has_sampler:
-                check_sampler(model.sampler)
-                draw_rows(model.sampler, drawn, chosen[0])
-            elif model.sampler is not None:
-                clone(model.sampler).fit_resample(X, y)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
-    for model in models:
-        if not model.is_baseline:
-            plain_model = replace(model, sampler=None, decision=None)
-            check_estimator(plain_model.build(estimator, chosen[0]))
-    varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
-    params = {name: v for name, v in estimator.get_params().items() if name not in varied}
-    settings: dict[str, Any] = {
-        name: v for name, v in params.items() if isinstance(v, plain) and "__" not in name
-    }
-    n_val = 0 if y_val is None else len(y_val)
-    settings |= {"seeds": chosen, "n_train": len(y), "n_val": n_val, "n_test": len(y_test)}
+        if model.given is None and not model.is_baseline:
+            plain = replace(model, sampler=None, decision=None)
+            check_estimator(plain.build(estimator, chosen[0]))
     packages = environment()
-    versions = {name: value for name, value in packages.items() if name != "date"}
-    settings["identity"] = digest(X, y, X_test, y_test, X_val, y_val, params, versions)
+    settings = _settings(estimator, data, chosen, packages)
     drawing = [model for model in models if model.sampler is not None and not model.is_baseline]
-    if drawing and has_sampler and given(estimator, "max_epochs") == "auto":
-        data = (X, y, X_val, y_val)
+    if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison(title, "", models, settings, packages)
     if resume_from is not None:
@@ -418,29 +373,123 @@ def compare_losses(
             estimator.set_params(callbacks=callbacks)
         for seed, model in runs:
             progress.begin_run(model.label, seed, fits_left)
-            fitted = model.build(estimator, seed)
-            held = {"X_val": X_val, "y_val": y_val} if has_fit_parameter(fitted, "X_val") else {}
-            started = time.perf_counter()
-            fitted.fit(X, y, **held)
-            seconds = time.perf_counter() - started
-            if isinstance(fitted, Pipeline):
-                fitted = fitted[-1]  # the model comes after its sampler
-            figures = scores_and_parts(fitted, X_test, y_test)
-            names = tuple(name for name in figures if name not in (F1_WITHOUT, FOUND_NOTHING))
-            comparison.measure, comparison.measures = fitted.measure_, names
-            model.runs.append({"seed": seed, **figures, "seconds": seconds})
+            _run(comparison, model, estimator, seed, data)
             fits_left -= n_fits[model.label]
-            progress.end_run(figures["f1"], fits_left)
+            progress.end_run(model.runs[-1]["f1"], fits_left)
             if on_run is not None:
                 on_run(comparison, model)
     return comparison
 
 
-def _n_fits(model: Candidate, built: Any, validated: bool) -> int:
-    """The fits of nets in one run; a tuned decision without validation rows has more."""
+class _Data(NamedTuple):
+    """The rows of a comparison."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+    X_val: Any
+    y_val: Any
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    """The seeds of the runs; refuses none, too many and bad ones."""
+    numbers: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
+    whole = all(isinstance(seed, Integral) and 0 <= int(seed) < 2**32 for seed in numbers)
+    if not whole or not 1 <= len(numbers) <= MOST_SEEDS:
+        raise ValueError(
+            f"seeds={shown(seeds)} must be a number from 1 to {MOST_SEEDS:,}, or a list of as many "
+            "seeds from 0 to 2**32 - 1"
+        )
+    return [int(seed) for seed in numbers]
+
+
+def _checked_data(
+    estimator: Any, X: Any, y: Any, X_test: Any, y_test: Any, X_val: Any, y_val: Any
+) -> _Data:
+    """The rows; without test rows a fifth is held out. Refuses what cannot be scored."""
+    for name, value in (("X", X), ("y", y)):
+        if value is None:
+            raise ValueError(f"{name}=None: give training data")
+    if (X_test is None) != (y_test is None):
+        raise ValueError("X_test and y_test belong together: give both, or none of them")
+    check_consistent_length(X, y)
+    if y_test is None:
+        given_seed = getattr(estimator, "random_state", None)
+        seed = int(given_seed) if isinstance(given_seed, Integral) else 0
+        train, test = rows_to_test(estimator.task, X, y, seed)
+        (X, X_test), (y, y_test) = ((take(v, train), take(v, test)) for v in (X, y))
+    estimator.task.check_test(y, y_test)
+    check_validation(X_val, y_val)
+    for rows, truth in ((X_test, y_test), (X_val, y_val)):
+        check_consistent_length(rows, truth)
+    return _Data(X, y, X_test, y_test, X_val, y_val)
+
+
+def _has_sampler(estimator: Any) -> bool:
+    return "sampler" in estimator.get_params(deep=False)
+
+
+def _n_fits(model: Candidate, estimator: Any, data: _Data, seed: int) -> int:
+    """The fits of nets in one run; refuses a row that cannot be fitted.
+
+    A tuned decision without validation rows has more than one fit.
+    """
+    built, validated = model.build(estimator, seed), data.y_val is not None
+    if model.given is not None:
+        return 0
+    targets, drawn = estimator.task.drawn_by(data.X, data.y)
+    try:
+        if model.loss == "tfidf" and np.ndim(targets) == 2:
+            raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
+        if model.decision is not None and not validated:
+            check_folds(built, data.X, targets)
+        if model.sampler is not None and _has_sampler(estimator):
+            check_sampler(model.sampler)
+            draw_rows(model.sampler, drawn, seed)
+        elif model.sampler is not None:
+            clone(model.sampler).fit_resample(data.X, data.y)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
     if model.is_baseline:
         return 0
     return 1 if model.decision is None or validated else 1 + max(int(built.cv), 1)
+
+
+def _settings(
+    estimator: Any, data: _Data, seeds: list[int], packages: dict[str, str]
+) -> dict[str, Any]:
+    """What the file of a comparison says of it, with a digest that tells it from others."""
+    varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
+    params = {name: v for name, v in estimator.get_params().items() if name not in varied}
+    settings: dict[str, Any] = {
+        name: v for name, v in params.items() if isinstance(v, plain) and "__" not in name
+    }
+    n_val = 0 if data.y_val is None else len(data.y_val)
+    settings |= {"seeds": seeds, "n_train": len(data.y), "n_val": n_val}
+    versions = {name: value for name, value in packages.items() if name != "date"}
+    identity = digest(
+        data.X, data.y, data.X_test, data.y_test, data.X_val, data.y_val, params, versions
+    )
+    return {**settings, "n_test": len(data.y_test), "identity": identity}
+
+
+def _run(comparison: Comparison, model: Candidate, estimator: Any, seed: int, data: _Data) -> None:
+    """Fit one row with one seed, and keep its scores on the test rows."""
+    fitted = model.build(estimator, seed)
+    validated = has_fit_parameter(fitted, "X_val")
+    held = {"X_val": data.X_val, "y_val": data.y_val} if validated else {}
+    started = time.perf_counter()
+    fitted.fit(data.X, data.y, **held)
+    seconds = time.perf_counter() - started
+    if isinstance(fitted, Pipeline) and model.given is None:
+        fitted = fitted[-1]  # the model comes after its sampler
+    if not hasattr(fitted, "evaluate"):
+        fitted = Judged(fitted, estimator, data.y)
+    figures = scores_and_parts(fitted, data.X_test, data.y_test)
+    names = tuple(name for name in figures if name not in (F1_WITHOUT, FOUND_NOTHING))
+    comparison.measure, comparison.measures = fitted.measure_, names
+    model.runs.append({"seed": seed, **figures, "seconds": seconds})
 
 
 def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any) -> int:
@@ -449,6 +498,7 @@ def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any
     What a fit trains on is counted in windows, without rows held out.
     """
     size = rows_of_update(estimator)
+    data = data.X, data.y, data.X_val, data.y_val
     n_rows, epochs = length_of_fit(estimator, *data)
     for model in models:
         drawn, _ = length_of_fit(replace(model, decision=None).build(estimator, seed), *data)

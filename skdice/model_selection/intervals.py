@@ -32,6 +32,7 @@ class Replayed:
                 self.predictions[name] = predict(X)
             return self.predictions[name][self.kept]
 
+        of_kept.__name__ = name  # which scikit-learn's scorers look at
         return of_kept
 
     def found_nothing(self, y: Any) -> bool:
@@ -110,6 +111,8 @@ def differences(models: Sequence[Any], to: int) -> list[tuple[float, float, floa
 def _of_seeds(models: Sequence[Any]) -> tuple[np.ndarray, int]:
     """The variance of each mean F1 that is due to seeds, and the degrees of freedom of all."""
     several = [m.values("f1") for m in models if m.depends_on_seed and len(m.runs) > 1]
+    # A model that gives the same with every seed tells nothing of the others.
+    several = [values for values in several if np.ptp(values) > 0]
     n_free = sum(len(values) - 1 for values in several)
     spread = sum((len(values) - 1) * np.var(values, ddof=1) for values in several)
     shares = [m.depends_on_seed / len(m.runs) for m in models]
