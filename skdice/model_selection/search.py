@@ -316,7 +316,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         most: int | None = None,
     ) -> None:  # fmt: skip
         """Run trials here until the study has `n_trials`, `most` have run or it is late."""
-        kind = "trial of heads" if of_heads and full.is_text else "trial"
+        kind = "head" if of_heads and full.is_text else "trial"
         with SearchProgress(self.verbose, study, n_trials, full.spaces, kind) as progress:
             callbacks = [progress, *(self.callbacks or [])]
             objective = HeadFits(full, n_trials, callbacks) if of_heads else full

@@ -6,7 +6,13 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import f1_score, recall_score
 from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skdice import (
     DiceClassifier,
@@ -17,8 +23,9 @@ from skdice import (
 from skdice.engine.recipe import epochs_for
 from skdice.inspection import ComparisonDisplay
 from skdice.losses import TverskyLoss
-from skdice.model_selection import Comparison, compare_losses
+from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
+from skdice.model_selection.comparison import Comparison
 from skdice.model_selection.intervals import F1_WITHOUT, scores_and_parts
 from tests.fits import lengths_in
 
@@ -186,6 +193,33 @@ def test_several_labels_have_no_row_of_n_grams(y, row):
     X, nowhere = ["win money"] * 6, DiceSequenceClassifier(backbone="no/such-model")
     with pytest.raises(ValueError, match=rf"the row '{row[:5]}.*several labels a row"):
         compare_losses(nowhere, X, y, X_test=X, y_test=y, losses=["ce", row])
+
+
+# ---- estimators of any library
+
+
+def test_a_dict_names_rows_and_takes_estimators_of_any_library():
+    labels = np.where(CLASSES, "spam", "ham")
+    trees = make_pipeline(StandardScaler(), RandomForestClassifier(5))
+    rows = {"mine": "ce + RandomOverSampler", "trees": trees, "bayes": GaussianNB()}
+    found = compare_losses(
+        LINEAR, NUMBERS, labels, X_test=NUMBERS, y_test=labels, losses=rows, seeds=[3, 4]
+    )
+    mine, of_trees, bayes = found.rows
+    assert [row.label for row in found.rows] == list(rows)
+    assert type(mine.sampler).__name__ == "RandomOverSampler"
+    assert found.measure == "class spam"
+    for seed, run in zip([3, 4], of_trees.runs, strict=True):
+        model = clone(trees).set_params(randomforestclassifier__random_state=seed)
+        told = model.fit(NUMBERS, labels).predict(NUMBERS)
+        assert run["f1"] == f1_score(labels, told, pos_label="spam")
+        assert run["recall"] == recall_score(labels, told, pos_label="spam")
+    assert len(bayes.runs) == 1  # nothing in it depends on the seed
+    with pytest.raises(TypeError, match="RandomForestClassifier has no evaluate"):
+        compare_losses(
+            LINEAR, NUMBERS, np.eye(2, dtype=int)[CLASSES], X_test=NUMBERS,
+            y_test=np.eye(2, dtype=int)[CLASSES], losses={"trees": RandomForestClassifier(5)},
+        )  # fmt: skip
 
 
 # ---- rows that do not depend on the seed
