@@ -58,9 +58,7 @@ def suspects(
         )
     parts, params = {"train": data}, {**fit.params(), "loss": loss, "random_state": random_state}
     estimator = _common.estimator_of(parts, features, **params)
-    found, columns = find_suspects(
-        estimator, parts["train"].X, data.y, cv
-    )
+    found, columns = find_suspects(estimator, parts["train"].X, data.y, cv)
     if features:
         found, columns = with_texts(found, tuple(columns), data.X)
     write_table(out, found, columns)

@@ -29,5 +29,5 @@ _GONE = {
 def __getattr__(name: str) -> Any:
     """Tell the new way in place of an old name."""
     if name in _GONE:
-        raise AttributeError(f"skdice.model_selection has no {name}: {_GONE[name]}")
+        raise ImportError(f"skdice.model_selection has no {name}: {_GONE[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,6 @@ from skdice.model_selection.heads import finalists
 from tests.data import KINDS_OF_MESSAGES as LABELS
 from tests.data import MESSAGES as TEXTS
 from tests.data import SENTENCES, TAGS
-from tests.fits import never_fitted
 
 SPACE = loss_space("tversky")
 
@@ -100,9 +99,7 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     vectors = classifier.frozen_vectors(TEXTS)
     Z = vectors * (heads_data.NORM / np.linalg.norm(vectors, axis=1).mean())
     labels = LABELS
-    for params, score in zip(
-        found.heads_["params"], found.heads_["mean_test_score"], strict=True
-    ):
+    for params, score in zip(found.heads_["params"], found.heads_["mean_test_score"], strict=True):
         head = DiceClassifier(
             max_epochs=classifier.max_epochs,
             lr=heads_data.LR,
