@@ -46,7 +46,7 @@ class Replayed:
 
 def _all_alike(answers: Any) -> bool:
     """Tell whether rows hold one class or tag only, or no span."""
-    found = set()
+    found = set[str]()
     for row in answers:
         several = isinstance(row, (list, np.ndarray))
         found.update(map(str, row) if several else [str(row)])
