@@ -280,8 +280,8 @@ def check_optimizer(model: Any) -> None:
         )
 
 
-def rate_of(model: Any, *, constant: bool = False) -> float:
-    """Return the learning rate of a fit; for a search also before one."""
+def rate_of(model: Any, y: Any = None, *, constant: bool = False) -> float:
+    """Return the learning rate of a fit that is planned, or before one of a fit on labels `y`."""
     if (rate := given(model, "optimizer__lr", "lr")) != "auto":
         return float(rate)
     config, adapted = _trained(model)
@@ -289,7 +289,7 @@ def rate_of(model: Any, *, constant: bool = False) -> float:
         getattr(config, "hidden_size", 768),
         _frozen(model, config),
         kind=config.model_type,
-        two_classes=model.task.has_two_classes(model),
+        two_classes=model.task.has_two_classes(model, y),
         adapted=adapted,
         constant=constant,
         batch_share=rows_of_update(model) / type(model).batch_size,

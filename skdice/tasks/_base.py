@@ -99,8 +99,11 @@ class Task(ABC):
     def check_params(self, model: Any, mode: Mode) -> None:
         """Refuse parameters of the task that do not fit each other, or the head that is there."""
 
-    def has_two_classes(self, model: Any) -> bool:
-        """Return whether each text has one of two labels, which are trained at a lower rate."""
+    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+        """Return whether each text has one of two labels, which are trained at a lower rate.
+
+        The labels are those of `y`, or of the last fit where that is None.
+        """
         return False
 
     @abstractmethod

@@ -85,10 +85,11 @@ class Classification(Task):
                 "with warm_start=False, or set pooling back"
             )
 
-    def has_two_classes(self, model: Any) -> bool:
-        """Return True for two classes, and before a fit, when a search asks for a rate."""
-        if not hasattr(model, "classes_"):
-            return True
+    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+        """Return True if each text has one of two labels, of `y` or of the last fit."""
+        if y is not None:
+            labels = read_labels(y, missing=True)
+            return not labels.multilabel and len(labels.classes) == 2
         return not model.multilabel_ and len(model.classes_) == 2
 
     def learn(

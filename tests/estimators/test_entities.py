@@ -232,11 +232,8 @@ def test_samplers_draw_texts(tiny_backbone):
     assert piped.predict(TEXTS).shape == (len(TEXTS),)
 
 
-def test_out_of_fold(tiny_backbone, tmp_path):
-    settings = dict(cv=2, checkpoint_dir=tmp_path)
-    found = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, **settings)
-    again = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, **settings)
-    assert again.predictions.tolist() == found.predictions.tolist()
+def test_out_of_fold(tiny_backbone):
+    found = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, cv=2)
     assert found.predictions.shape == (len(X),)
     assert found.probabilities[0].shape == (5, 5)  # words and tags
 
