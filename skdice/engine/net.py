@@ -249,25 +249,17 @@ class FineTuningNet(NeuralNet):
     def grow(self, odds: Sequence[float], order: np.ndarray) -> None:
         """Add outputs for new classes, as `EncoderModule.grow` does.
 
-        The optimiser keeps what it has averaged, with zeros for what is new.
+        The optimiser keeps its averages, but for the layer that grows.
         """
-        before, scaler = self.optimizer_, self.scaler_
-        olds = self._parameters()
+        state, scaler = self.optimizer_.state, self.scaler_
         with seeded(self.shuffle_seed, self.device):
             self.module_.grow(torch.tensor(odds), torch.from_numpy(order))
         self.initialize_optimizer()
         self.set_rate(self.lr)
         self.scaler_ = scaler
-        for old, new in zip(olds, self._parameters(), strict=True):
-            values = before.state.get(old, {})
-            if old.shape != new.shape:
-                tables = {k: v for k, v in values.items() if isinstance(v, torch.Tensor) and v.ndim}
-                if any(table.shape != old.shape for table in tables.values()):
-                    continue  # of an optimiser that keeps something else for the rows of a weight
-                zeros = new.new_zeros(len(new) - len(old), *new.shape[1:])
-                grown = {name: torch.cat([v, zeros.to(v)])[order] for name, v in tables.items()}
-                values = values | grown
-            self.optimizer_.state[new] = values
+        for parameter in self._parameters():
+            if parameter in state:
+                self.optimizer_.state[parameter] = state[parameter]
 
     def copied(self) -> FineTuningNet:
         """A net to train on: this one stays as it is. Weights that are not trained are shared."""
