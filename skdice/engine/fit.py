@@ -116,6 +116,8 @@ class Fit:
                 net.start_schedule(0, "constant", 0.0)
             if state is not None:
                 self.restore(state)
+            if net.verbose:
+                net.tell_of_precision(self.progress.bf16)
             n_epochs = net.max_epochs if self.epochs is None else self.epochs
             with nullcontext() if self.graphs is None else rates_on_device(net.optimizer_):
                 while self.progress.epoch < n_epochs and self.epoch():

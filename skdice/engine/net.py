@@ -23,7 +23,6 @@ from skdice.engine.devices import (
     FitRandomState,
     autocast,
     autocast_dtype,
-    cpu_has_bf16,
     resolve_device,
     seeded,
     to_device,
@@ -413,9 +412,17 @@ class FineTuningNet(NeuralNet):
 
     def gains_by_bf16(self) -> bool:
         """Return True if training of this module gains by what this processor has for bfloat16."""
+        return self._is_large() and devices.gains_by_bf16()
+
+    def tell_of_precision(self, bf16: bool) -> None:
+        """Print what ``precision="auto"`` trains in on a CPU, and why."""
+        if self.precision == "auto" and torch.device(self.device).type == "cpu":
+            devices.tell_of_precision(bf16, measured=self._is_large())
+
+    def _is_large(self) -> bool:
+        """Return True if casting costs less than a faster product saves."""
         config = getattr(getattr(self.module_, "encoder", None), "config", None)
-        # In small models casting costs more than it saves.
-        return getattr(config, "hidden_size", 0) >= 256 and cpu_has_bf16()
+        return bool(getattr(config, "hidden_size", 0) >= 256)
 
     def loss_of(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None

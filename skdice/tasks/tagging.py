@@ -272,19 +272,6 @@ class Tagging(TokenRows):
         found, of_truth = ([get_spans(row, scheme) for row in rows] for rows in reversed(tags))
         return of_truth, found
 
-    def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
-        """Refuse to score types that `fit` did not see, in whose place a score of 0 is no help."""
-        known = {self.type_of(model, tag) for tag in model.outputs_.tolist()}
-        for i, row in enumerate(tags):
-            for tag in row:
-                if tag not in ("O", None) and self.type_of(model, tag) not in known:
-                    raise ValueError(
-                        f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
-                        f"{model.classes_.tolist()}): leave such sentences out, or count them as "
-                        "misses with span_f1_score(y, tagger.predict(X)) of skdice.metrics, in a "
-                        "search over folds with scoring=span_f1_scorer"
-                    )
-
     # ---- the model card
 
     def background(self, model: Any) -> str | None:

@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import pytest
+import torch
 
 from skdice import DiceClassifier
 from skdice.engine import devices
@@ -128,3 +129,23 @@ def test_nothing_is_told_where_nothing_waits_or_nobody_asks(crowded, capsys, mon
         monkeypatch.delattr("os.getloadavg", raising=False)
     model.fit(*data)
     assert told(capsys) == []
+
+
+@pytest.mark.parametrize(("gain", "bf16"), [(0.55, False), (1.19, False), (1.2, True), (3, True)])
+def test_bf16_is_chosen_by_what_was_measured(gain, bf16, monkeypatch, capsys):
+    monkeypatch.setattr(devices, "bf16_gain", lambda: gain)
+    assert devices.gains_by_bf16() == bf16
+    devices.tell_of_precision(bf16, measured=True)
+    said = capsys.readouterr().out
+    assert f"trains in {'bf16' if bf16 else 'fp32'}" in said
+    assert f"{gain:.2f} times" in said
+    devices.tell_of_precision(not bf16, measured=True)  # a fit that goes on
+    assert "the checkpoint was trained so" in capsys.readouterr().out
+
+
+def test_bf16_is_measured_once_and_draws_nothing():
+    state = torch.get_rng_state()
+    gain = devices.bf16_gain()
+    assert 0 < gain < float("inf")
+    assert devices.bf16_gain() is gain
+    assert torch.equal(torch.get_rng_state(), state)

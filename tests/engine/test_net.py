@@ -682,7 +682,7 @@ def test_auto_trains_large_models_in_bf16_where_the_processor_has_it(
     tiny_backbone, sentences, monkeypatch
 ):
     net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
-    monkeypatch.setattr("skdice.engine.net.cpu_has_bf16", lambda: True)
+    monkeypatch.setattr("skdice.engine.devices.gains_by_bf16", lambda: True)
     net.module_.train()
     assert net.precision_of(net.module_) == "fp32"  # so small a model gains nothing
     net.module_.encoder.config.hidden_size = 256
