@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -134,16 +134,19 @@ def plan_fit(
     before, model, task = model, draft_of(model), model.task
     check_validation(X_val, y_val)
     # All else is said by the net.
-    if hasattr(model, "backbone") and model.verbose and len(X) >= MANY and ranks.rank() == 0:
+    many = isinstance(X, Sized) and len(X) >= MANY
+    if hasattr(model, "backbone") and model.verbose and many and ranks.rank() == 0:
         print(f"tokenising {len(X):,} texts", flush=True)
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
     data, held = task.examples(model, X, y, sample_weight), None
+    task.check_columns(model, X, reset=mode == "fresh")
     if X_val is not None:
         with naming({"X": "X_val", "y": "y_val"}):
             # Another copy, as `model` must learn from the training data only.
             held = task.examples(draft_of(model), X_val, y_val)
+        task.check_columns(model, X_val)
     data, lost = _without_weightless(task, data)
     try:
         data, held = task.learn(model, data, held, mode, classes)

@@ -90,6 +90,8 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     classes_ : ndarray of shape (n_classes,)
     positive_ : int
         Index of the positive class of two.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X was a frame; other columns are refused from then on.
     vectorizer_ : FeatureUnion
     model_ : LogisticRegression
         Its class k is ``classes_[k]``.
@@ -157,6 +159,7 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
                 f"y has shape {labels.shape}, and a TfidfClassifier gives one label a row: fit one "
                 "for each column, or use DiceSequenceClassifier"
             )
+        self.task.check_columns(self, X, reset=True)
         self._width = check_width(texts, None, self)
         self.classes_, target = np.unique(labels, return_inverse=True)
         counts = np.bincount(target)
@@ -213,6 +216,7 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
 
     def _of_rows(self, X: Any, method: str) -> np.ndarray:
         check_is_fitted(self)
+        self.task.check_columns(self, X)
         texts = as_texts(X, may_be_empty=True)
         check_width(texts, self._width, self)
         # scikit-learn refuses to predict no row at all.

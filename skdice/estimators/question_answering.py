@@ -164,10 +164,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """
         if n_best < 1:
             raise ValueError(f"n_best={n_best} must be at least 1")
-        self._check_fitted()
+        inputs = self._known_inputs(X)
         n_weighed = max(n_best, N_WEIGHED)
         rows = []
-        for pairs, windows in self._windows_with_logits(self.task.inputs(X)):
+        for pairs, windows in self._windows_with_logits(inputs):
             ranked = self.task.row_outputs(self, windows, n_weighed)
             for (_, context), (candidates, null) in zip(pairs, ranked, strict=True):
                 rows.append(self._places(context, candidates, null, n_weighed)[:n_best])

@@ -218,8 +218,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return object_array([row[0] for row in rows])
 
     def _known_texts(self, X: Any) -> list[Any]:
-        self._check_fitted()
-        texts = self.task.inputs(X)
+        texts: list[Any] = self._known_inputs(X)
         check_width(texts, self.n_features_in_, self)
         return texts
 

@@ -156,8 +156,7 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each an array of shape (n_tokens, n_classes), in the order of `classes_`.
         """
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
+        blocks = self._row_outputs(self._known_inputs(X))
         return object_array([np.exp(table) for _, tables in blocks for table in tables])
 
     def predict_tagged(self, X: Rows) -> np.ndarray:

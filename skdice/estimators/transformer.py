@@ -231,10 +231,15 @@ class TransformerEstimator(Scored, NetEstimator):
         for sources, rows in self._windows_with_logits(inputs):
             yield sources, self.task.row_outputs(self, rows)
 
+    def _known_inputs(self, X: Any) -> Any:
+        """Rows for a fitted estimator, checked against what `fit` saw."""
+        self._check_fitted()
+        self.task.check_columns(self, X)
+        return self.task.inputs(X)
+
     def _each(self, found: Callable[..., Iterable[Any]], X: Any) -> np.ndarray:
         """An array of what a method of the task gives for each row of X."""
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
+        blocks = self._row_outputs(self._known_inputs(X))
         return object_array([row for block in blocks for row in found(self, *block)])
 
     def _tell(self, cuts: Cuts) -> None:
@@ -449,13 +454,22 @@ class TransformerEstimator(Scored, NetEstimator):
     def _fitted_state(self) -> dict[str, Any]:
         """Fitted attributes, other than parameters and weights, that `save_pretrained` writes."""
         names = (*self._saved, *_OPTIONAL)
-        return {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
+        state = {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
+        if "classes" in state:
+            state["classes_dtype"] = state["classes"].dtype.str
+        return {**state, "feature_names_in": getattr(self, "feature_names_in_", None)}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
         for name in (*self._saved, *_OPTIONAL):
             key = name.strip("_")
             if name in self._saved or key in state:
                 setattr(self, name, np.array(state[key]) if key in _ARRAYS else state[key])
+        if np.dtype(state.get("classes_dtype", "O")).kind in "iu":  # JSON has one kind of int
+            self.classes_ = self.classes_.astype(state["classes_dtype"])
+        if "feature_names_in" not in state:  # a folder of before, or a model of transformers
+            self._columns_unknown = True
+        elif state["feature_names_in"] is not None:
+            self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
 
     @checked
     def push_to_hub(

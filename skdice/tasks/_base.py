@@ -10,6 +10,7 @@ import numpy as np
 from torch import nn
 
 from skdice import backbones
+from skdice._compat import check_feature_names
 from skdice._warn import warn
 from skdice.datasets.row import Row
 from skdice.engine import adapters
@@ -93,6 +94,13 @@ class Task(ABC):
     def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return y as folds take it, and as samplers take it."""
         return y, y
+
+    def check_columns(self, model: Any, X: Any, *, reset: bool = False) -> None:
+        """Refuse a frame with other columns than `fit` saw, as scikit-learn does; reset learns."""
+        if reset:
+            vars(model).pop("_columns_unknown", None)
+        if "_columns_unknown" not in vars(model):  # it was saved before names were
+            check_feature_names(model, X, reset=reset)
 
     # ---- training
 

@@ -83,6 +83,7 @@ def test_texts_in_entities_out(fitted):
     assert fitted.tags_.tolist() == ["B-LOC", "B-ORG", "B-PER", "I-PER", "O"]
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")  # as scikit-learn tells it
 @pytest.mark.parametrize("container", [list, np.array, pd.Series, lambda t: pd.DataFrame({"t": t})])
 def test_containers_of_texts(fitted, container):
     assert fitted.score(container(X), pd.Series(y)) == 1
