@@ -78,6 +78,7 @@ class Bound(Objective):
     measure: ClassVar[str]  # is bounded
     maximised: ClassVar[str]
     successes_are: ClassVar[str] = "positive"  # of the rows, in a warning
+    evidence: ClassVar[str] = "positives"  # or "rows", which the share is of
     loose_first: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -164,7 +165,8 @@ class Bound(Objective):
 
     def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
         """Evidence that rows can give at most and that the bound needs, and what is counted."""
-        return n_true, self.fewest_trials(self.share, n_true), "positives"
+        there = n_rows if self.evidence == "rows" else n_true
+        return there, self.fewest_trials(self.share, there), self.evidence
 
     def sure(
         self, successes: np.ndarray, trials: np.ndarray, share: float, levels: Sequence[float]
@@ -352,6 +354,7 @@ class AlertBudget(Bound):
     parameter: ClassVar[str] = "per_thousand"
     most: ClassVar[float] = 1000
     measure: ClassVar[str] = "alerts per 1,000 rows"
+    evidence: ClassVar[str] = "rows"
     maximised: ClassVar[str] = "recall"
 
     @property
@@ -366,10 +369,6 @@ class AlertBudget(Bound):
     def from_share(self, share: float) -> float:
         """Alerts in 1,000 rows."""
         return 1000 * (1 - share)
-
-    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
-        """Rows that are there and rows that are needed."""
-        return n_rows, self.fewest_trials(self.share, n_rows), "rows"
 
     def in_words(self, share: float) -> str:
         """Alerts in 1,000 rows."""

@@ -65,6 +65,7 @@ class RejectAt(OfPredicted):
     measure: ClassVar[str] = "accuracy of the decided rows"
     maximised: ClassVar[str] = "share of rows decided"
     successes_are: ClassVar[str] = "decided right"
+    evidence: ClassVar[str] = "rows"
 
     def in_full(self) -> str:
         """What is left to a person for which bound."""
@@ -77,10 +78,6 @@ class RejectAt(OfPredicted):
         if self.each:
             raise ValueError("each=True has no meaning for RejectAt, which leaves out whole rows")
         return self
-
-    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
-        """Rows that are there and rows that are needed."""
-        return n_rows, self.fewest_trials(self.share, n_rows), "rows"
 
 
 def check_reject_label(label: Any, classes: np.ndarray, several: bool) -> None:
