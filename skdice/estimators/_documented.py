@@ -86,7 +86,7 @@ callbacks : list of skorch callbacks or None
     by name is refused.
 net_params : dict or None
     Further settings of the skorch net, as in skorch's documentation, such as
-    ``{"optimizer": torch.optim.NAdam}``. They go before parameters of the same name. With
+    ``{"optimizer": torch.optim.NAdam}``. They override parameters of the same name. With
     ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
     (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     Refused are ``module``, ``criterion``, ``callbacks``, ``train_split`` and ``warm_start``.

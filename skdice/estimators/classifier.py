@@ -71,7 +71,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         Epochs without a better score before `early_stopping` ends the fit.
     net_params : dict or None
         Further settings of the skorch net, as in skorch's documentation, such as
-        ``{"optimizer": torch.optim.SGD}``. They go before parameters of the same name. With
+        ``{"optimizer": torch.optim.SGD}``. They override parameters of the same name. With
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}`` the parameters of these names
         have their own settings; `schedule` scales the rate. Refused are ``module``, ``criterion``,
         ``callbacks``, ``train_split`` and ``warm_start``.
