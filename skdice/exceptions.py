@@ -66,7 +66,7 @@ class CheckpointWarning(SkdiceWarning):
 
 
 class CollapseWarning(SkdiceWarning, ConvergenceWarning):
-    """A fitted model predicts the same for every example."""
+    """The outputs of a fit's last epoch named one class, or nothing, for every training row."""
 
 
 class FewRowsWarning(SkdiceWarning):

@@ -113,5 +113,5 @@ plt.show()
 # %%
 # ``mlflow.sklearn.autolog()`` wraps only the ``fit`` of scikit-learn's own classes. It logs a
 # ``GridSearchCV`` or a ``Pipeline`` around our estimators, and not a fit of one of them. skorch has
-# callbacks for TensorBoard, Weights & Biases, Neptune and Sacred. ``LossSearchCV`` and ``skdice
-# tune`` have a store of their own.
+# callbacks for TensorBoard, Weights & Biases, Neptune and Sacred, and all of them work here.
+# ``LossSearchCV`` and ``skdice tune`` have a store of their own.

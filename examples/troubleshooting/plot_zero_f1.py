@@ -83,12 +83,13 @@ print(pd.DataFrame(cases).T.round(2).to_string())
 # 2. **Other labels.** ``"Spam"`` is not ``"spam"``, and ``1`` is not ``"1"``. Read both files in
 #    the same way. Of two labels the rarer one is positive; ``pos_label="spam"`` says otherwise.
 # 3. **Too few updates.** 300 texts in batches of 128 are three updates an epoch, and a head needs
-#    tens of them. Leave ``max_epochs`` out, or take more epochs or smaller batches.
+#    tens of them. ``fit`` warns, above, if its last epoch named one class only, and has the number
+#    of updates. Leave ``max_epochs`` out, or take more epochs or smaller batches.
 # 4. **Only the threshold.** The model of one epoch ranks well, but no probability reaches 0.5.
 #    ``BiasTunedClassifier`` moves it without training again: :doc:`Tuned decisions
 #    </guide/decisions>`.
 # 5. **Too high a rate.** The encoder loses what it knew and gives each text the same probability.
-#    ``fit`` warns of that, above. Leave ``lr`` out, or take a tenth.
+#    ``fit`` warns as for 3, and has the rate. Leave ``lr`` out, or take a tenth.
 # 6. **A collapsed loss.** The printed formula of DSC is best for a positive at a probability of one
 #    half. Use ``"dsc"``. A fit with ``"ce"`` tells whether a loss of your own is the cause.
 # 7. **Other tags.** A tagger is scored on whole spans. One difference, and all are wrong:

@@ -38,8 +38,7 @@ max_epochs : int or "auto"
     over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
 lr : float or "auto"
     Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen`,
-    `adapter`, and the rows of an update where they are few. `fit` warns if it was so high that it
-    spoiled the encoder.
+    `adapter`, and the rows of an update where they are few.
 batch_size : int
     Rows in a batch.
 gradient_accumulation : int
@@ -49,7 +48,8 @@ max_grad_norm : float or None
 weight_decay : float
     Weight decay of the weight matrices. Biases and normalisation weights have none.
 schedule : {"linear", "constant", "cosine"}
-    How the learning rate changes after warm-up.
+    How the learning rate changes after warm-up. A skorch `LRScheduler` among `callbacks` takes the
+    place of `schedule` and `warmup`.
 warmup : float
     Share of the updates in which the learning rate rises.
 dropout : float
@@ -63,7 +63,8 @@ gradient_checkpointing : bool
     Keep only each layer's input for the backward pass: half the memory for long texts.
 precision : {"auto", "fp32", "fp16", "bf16"}
     Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
-    On a CPU it trains in bf16 if the processor has AMX or AVX512-BF16, and predicts in fp32.
+    On a CPU it predicts in fp32, and trains in bf16 if the processor multiplies matrices at least
+    1.2 times as fast in it, which is measured once in a process. Small encoders train in fp32.
     The last layer and the loss are always fp32. On a fitted estimator it acts at once, as do
     `device`, `batch_size` and `max_length`.
 device : str
@@ -78,27 +79,34 @@ n_iter_no_change : int or "auto"
 sampler : imbalanced-learn sampler or None
     Resamples the rows before each epoch of `fit`, after the validation rows are set aside.
 callbacks : list of skorch callbacks or None
-    Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
-    are refused: with ``X_val``, `fit` records ``valid_score``.
+    Callbacks for the skorch net, which they get as `net`; the estimator is complete only after the
+    fit. ``EarlyStopping`` needs ``monitor="valid_score"`` and ``lower_is_better=False``,
+    ``Checkpoint`` needs ``monitor="valid_score_best"``: a fit records no ``valid_loss``.
+    ``EpochScoring`` and ``BatchScoring`` take a function ``(net, X, y)`` of encoded rows; a scoring
+    by name is refused.
 net_params : dict or None
-    Further settings of the skorch net, such as ``{"optimizer": torch.optim.NAdam}``. With
+    Further settings of the skorch net, as in skorch's documentation, such as
+    ``{"optimizer": torch.optim.NAdam}``. They override parameters of the same name. With
     ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
     (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
+    Refused are ``module``, ``criterion``, ``callbacks``, ``train_split`` and ``warm_start``.
 warm_start : bool
     Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
+    Another `backbone` or `adapter` than that of the last fit is refused.
 checkpoint_dir : str, Path or None
-    Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
+    Folder for checkpoints. A fit that was interrupted or killed goes on from the last one when
     `fit` is called again with the same data and parameters, and ends with the same weights.
-    Each fit has its own subfolder. Needs an int `random_state`.
-checkpoint_every : int or str
-    Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
-resume : {"auto", "never"}
-    ``"never"`` deletes the checkpoints of this fit and starts over.
+    Each fit has its own subfolder. Delete the folder to begin anew, or once `fit` has returned.
+    Needs an int `random_state` and no `callbacks`.
+checkpoint_every : float
+    Seconds between two checkpoints; 0 writes one after each update. Each epoch writes one as well.
+    The last two are kept.
 random_state : int, RandomState or None
     Seeds the head, dropout and batches; the caller's generators are left alone.
 verbose : int
-    Above 0, print rate and number of epochs, after the first updates how long the fit takes,
-    and a line for each epoch.
+    Above 0, print the rate, the number of epochs and updates, and the precision, then skorch's
+    table of epochs; in a terminal also its progress bar. With `checkpoint_dir` it says whether the
+    fit begins, goes on, or was finished before.
 """)
 _ATTRIBUTES = _entries("""
 net_ : FineTuningNet

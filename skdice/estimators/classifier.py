@@ -69,14 +69,16 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         Stop when `score` on held-out rows stops rising, and restore the best epoch.
     n_iter_no_change : int
         Epochs without a better score before `early_stopping` ends the fit.
-    callbacks : list of skorch callbacks or None
-        Callbacks for the skorch net. An `LRScheduler` takes the place of `schedule`.
     net_params : dict or None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        Further settings of the skorch net, as in skorch's documentation, such as
+        ``{"optimizer": torch.optim.SGD}``. They override parameters of the same name. With
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}`` the parameters of these names
-        have their own settings; `schedule` scales the rate.
+        have their own settings; `schedule` scales the rate. Refused are ``module``, ``criterion``,
+        ``callbacks``, ``train_split`` and ``warm_start``.
     verbose : int
-        Above 0, print a line for each epoch, and the time left.
+        Above 0, print the rate, the number of epochs and updates, then skorch's table of epochs; in
+        a terminal also its progress bar. With `checkpoint_dir` it says whether the fit begins, goes
+        on, or was finished before.
 
     Attributes
     ----------
