@@ -163,9 +163,9 @@ def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Datase
     """Read the examples of a task."""
     rows = rows_of(source, task, options)
     y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
-    of_file = source.path, [row.meta for row in rows], source.queries, source.columns
-    of_file = *of_file, source.table_options
-    return Dataset([row.x for row in rows], y, task, *of_file)
+    X, meta = [row.x for row in rows], [row.meta for row in rows]
+    beside = source.queries, source.columns, source.table_options
+    return Dataset(X, y, task, source.path, meta, *beside)
 
 
 def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:

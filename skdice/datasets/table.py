@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.multilabel import EMPTY, check_separator, lists_of_names, split_cells
+from skdice.datasets.multilabel import check_separator, is_empty, lists_of_names, split_cells
 from skdice.datasets.reading import fault, suffix_of
 from skdice.datasets.source import (
     ANSWERS,
@@ -23,9 +23,6 @@ from skdice.datasets.source import (
     Source,
     parsed,
 )
-
-# What stands for a label that nobody gave.
-_NO_LABEL = ("-", "nan", "NaN", "NULL", "null", "None", "N/A", "n/a")
 
 
 @dataclass(frozen=True)
@@ -127,18 +124,11 @@ class Table:
         if answers is not None and answers not in labels:
             keep("whose answer is ignore", lambda cells: cells[answers] != "ignore")
         if len(labels) == 1:
-            at = labels[0]
-            strings = [str(cells[at]) for _, cells in rows if isinstance(cells[at], str)]
-            none = {name for name in _NO_LABEL if name != "-" or "+" not in strings}
-            named = ", ".join(sorted(none.intersection(strings)))
-            keep(
-                f"whose label is {named}",
-                lambda cells: not isinstance(cells[at], str) or cells[at].strip() not in none,
-            )
+            keep("whose label is empty", lambda cells: not is_empty(cells[labels[0]]))
         else:
             keep(
                 "whose labels are all empty",
-                lambda cells: any(str(cells[i]).strip().lower() not in EMPTY for i in labels),
+                lambda cells: not all(is_empty(cells[i]) for i in labels),
             )
         if not rows:
             left_out = source.left_out()
@@ -240,8 +230,6 @@ class Table:
             name = str(value).strip()
             if not (isinstance(value, str) or is_finite) or re.match(r"https?://", name):
                 raise self._refusal(place, i, value, "a label")
-            if not name:
-                raise fault(self.path, place, "the label is empty")
             # 1.0 is 1, from JSON as from CSV.
             labels.append(name.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", name) else name)
         if separator is None:

@@ -85,8 +85,8 @@ def read_table(
     Warns
     -----
     SkippedRowsWarning
-        If rows are left out, such as those whose label is ``-``, ``nan`` or ``NULL``, or a label
-        was rejected.
+        If rows are left out, whose label is an empty cell (or null), or a label was rejected.
+        Whatever else stands there is a label, such as ``None`` or ``-``.
 
     Raises
     ------
