@@ -18,6 +18,7 @@ from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Row
 from skdice.datasets.source import OF_LABELS, Source, check_options
 from skdice.datasets.squad import query_rows, question_rows, read_mrc_ner, read_squad
+from skdice.datasets.table import TableOptions
 from skdice.datasets.tagged import has_even_lines, tagged_rows
 from skdice.datasets.texts import labelled_rows, labels_of, read_table
 
@@ -47,6 +48,10 @@ class Dataset:
     columns : dict or None
         Of a table the columns of ``"text"`` and ``"label"``, of CoNLL columns those of ``"token"``
         and ``"tag"``: names, or indices where no header names them.
+    table : TableOptions or None
+        Of a table of texts with labels, or JSON of such records: all arguments of `read_table` as
+        they were given or found. ``read_dataset(other, task="classification",
+        **data.table.given())`` reads another file in the same way.
 
     Examples
     --------
@@ -63,6 +68,7 @@ class Dataset:
     meta: list[dict[str, Any]] | None = None
     queries: dict[str, str] | None = None
     columns: dict[str, Any] | None = None
+    table: TableOptions | None = None
 
     def __post_init__(self) -> None:
         if self.task not in TASK_NAMES:
@@ -157,8 +163,9 @@ def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Datase
     """Read the examples of a task."""
     rows = rows_of(source, task, options)
     y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
-    of_file = source.path, [row.meta for row in rows], source.queries, source.columns
-    return Dataset([row.x for row in rows], y, task, *of_file)
+    X, meta = [row.x for row in rows], [row.meta for row in rows]
+    beside = source.queries, source.columns, source.table_options
+    return Dataset(X, y, task, source.path, meta, *beside)
 
 
 def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:

@@ -13,7 +13,6 @@ from skdice.datasets.reading import fault
 from skdice.inputs.labels import PartLabels
 from skdice.inputs.rows import as_row_list
 
-EMPTY = ("", "none", "nan")  # cells of labels that are not known, of columns of 0 and 1
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -32,6 +31,11 @@ def label_columns_of(one: Any, several: Any) -> list[tuple[str, Any]]:
     if not columns or len({str(column) for column in columns}) < len(columns):
         raise ValueError(f"label_columns={shown(several)} must name columns, each once")
     return [("label_columns", column) for column in columns]
+
+
+def is_empty(cell: Any) -> bool:
+    """Return True if nobody gave a label: an empty cell, null of JSON, or NaN of pandas."""
+    return not cell.strip() if isinstance(cell, str) else cell is None or cell != cell
 
 
 def lists_of_names(path: Path, cells: Sequence[tuple[Any, Any]]) -> list[list[str]] | None:
@@ -70,7 +74,7 @@ def names_of_columns(
         here, unknown = [], []
         for i, name in columns.items():
             flag = str(cells[i]).strip().lower().removesuffix(".0")
-            if flag in EMPTY and len(columns) > 1:
+            if is_empty(cells[i]) and len(columns) > 1:
                 unknown.append(name)
                 continue
             if flag not in _FLAGS:
@@ -94,6 +98,10 @@ class NamedRows(list[list[str]]):
     def __init__(self, columns: Iterable[str], rows: Iterable[list[str]] = ()) -> None:
         super().__init__(rows)
         self.columns = list(columns)
+
+    def __getitem__(self, at: Any) -> Any:  # a slice knows the columns, too
+        found = super().__getitem__(at)
+        return NamedRows(self.columns, found) if isinstance(at, slice) else found
 
     def to_numpy(self) -> np.ndarray:
         """Rows of 0 and 1, and NaN for labels that are not known."""

@@ -71,6 +71,7 @@ class Source:
     told: list[str] = field(default_factory=list)  # what else a user should know
     # What a reader finds beside the rows.
     columns: dict[str, Any] | None = None
+    table_options: Any = None  # `TableOptions` of a table
     queries: dict[str, str] | None = None
 
     def name_columns(self, columns: Iterable[Any]) -> None:

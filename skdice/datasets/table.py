@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.multilabel import EMPTY, check_separator, lists_of_names, split_cells
+from skdice.datasets.multilabel import check_separator, is_empty, lists_of_names, split_cells
 from skdice.datasets.reading import fault, suffix_of
 from skdice.datasets.source import (
     ANSWERS,
@@ -24,8 +24,35 @@ from skdice.datasets.source import (
     parsed,
 )
 
-# What stands for a label that nobody gave.
-_NO_LABEL = ("-", "nan", "NaN", "NULL", "null", "None", "N/A", "n/a")
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table was read: the arguments by which `read_table` reads another one like it.
+
+    Attributes
+    ----------
+    text_columns : list of int or str
+        One, or two of a pair: names, or indices where no header names them.
+    label_column : int, str or None
+    label_columns : list of int or str, or None
+    label_separator : str or None
+    separator, header, quoting : str, bool, bool or None
+        As they were given or found; None of JSON, which has none of these.
+    encoding : str
+    """
+
+    text_columns: list[Any]
+    label_column: int | str | None = None
+    label_columns: list[Any] | None = None
+    label_separator: str | None = None
+    separator: str | None = None
+    header: bool | None = None
+    quoting: bool | None = None
+    encoding: str = "utf-8"
+
+    def given(self) -> dict[str, Any]:
+        """The arguments by their names, without those that are None."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -97,18 +124,11 @@ class Table:
         if answers is not None and answers not in labels:
             keep("whose answer is ignore", lambda cells: cells[answers] != "ignore")
         if len(labels) == 1:
-            at = labels[0]
-            strings = [str(cells[at]) for _, cells in rows if isinstance(cells[at], str)]
-            none = {name for name in _NO_LABEL if name != "-" or "+" not in strings}
-            named = ", ".join(sorted(none.intersection(strings)))
-            keep(
-                f"whose label is {named}",
-                lambda cells: not isinstance(cells[at], str) or cells[at].strip() not in none,
-            )
+            keep("whose label is empty", lambda cells: not is_empty(cells[labels[0]]))
         else:
             keep(
                 "whose labels are all empty",
-                lambda cells: any(str(cells[i]).strip().lower() not in EMPTY for i in labels),
+                lambda cells: not all(is_empty(cells[i]) for i in labels),
             )
         if not rows:
             left_out = source.left_out()
@@ -210,8 +230,6 @@ class Table:
             name = str(value).strip()
             if not (isinstance(value, str) or is_finite) or re.match(r"https?://", name):
                 raise self._refusal(place, i, value, "a label")
-            if not name:
-                raise fault(self.path, place, "the label is empty")
             # 1.0 is 1, from JSON as from CSV.
             labels.append(name.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", name) else name)
         if separator is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from skdice.datasets.multilabel import NamedRows, label_columns_of, names_of_col
 from skdice.datasets.reading import fault, first_line, suffix_of
 from skdice.datasets.row import Row
 from skdice.datasets.source import TEXT_NAMES, Source, warn_of_skipped
-from skdice.datasets.table import Table
+from skdice.datasets.table import Table, TableOptions
 from skdice.inputs.rows import as_row_list
 
 
@@ -84,8 +85,8 @@ def read_table(
     Warns
     -----
     SkippedRowsWarning
-        If rows are left out, such as those whose label is ``-``, ``nan`` or ``NULL``, or a label
-        was rejected.
+        If rows are left out, whose label is an empty cell (or null), or a label was rejected.
+        Whatever else stands there is a label, such as ``None`` or ``-``.
 
     Raises
     ------
@@ -148,7 +149,22 @@ def labelled_rows(
     of_labels = [table.named(i) for i in labels]
     of_label = of_labels[0] if label_columns is None else of_labels
     source.columns = {"text": [table.named(i) for i in texts], "label": of_label}
+    if not table.of_tool:
+        source.table_options = _options_of(source, table, texts, of_labels, label_columns is None)
+        source.table_options = replace(source.table_options, label_separator=label_separator)
     return [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
+
+
+def _options_of(
+    source: Source, table: Table, texts: list[int], labels: list[Any], is_one: bool
+) -> TableOptions:
+    """The arguments that read a table like this one."""
+    how: dict[str, Any] = {"label_column": labels[0]} if is_one else {"label_columns": labels}
+    if not source.is_json:
+        quoting = source.quoting if source.quoting is not None else source.separator != "\t"
+        how |= {"separator": source.separator, "quoting": quoting}
+        how |= {"header": table.names is not None}
+    return TableOptions([table.named(i) for i in texts], **how, encoding=source.encoding)
 
 
 def labels_of(source: Source, rows: list[Row]) -> list[Any]:
@@ -195,7 +211,7 @@ def read_texts(
         that are left beside those of labels and ids.
     label_column : int, str or None, default=None
     label_columns : list of int or str or None, default=None
-        Columns that are not text.
+        Columns that are not text. Where `text_columns` are given, these need not be there.
     separator : str or None, default=None
         None is a tab where the first line has one; a comma or semicolon in a ``.csv`` file, as in
         `read_table`; a comma where the first line has one and a column or ``header=True`` is given.
@@ -268,6 +284,8 @@ def _columns(
     source.name_columns([*texts, *(column for _, column in labels)])
     table = _of_tool(source, texts, labels) or _load(source)
     at = [table.index(column, "text_columns") for column in texts]
+    if texts and not source.labelled:
+        return table, at, []
     return table, at, [table.index(column, name) for name, column in labels]
 
 

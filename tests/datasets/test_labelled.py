@@ -259,3 +259,44 @@ def test_other_shapes(tmp_path):
     document = {"documentName": "a", "document": "Ann sings", "tokens": [{"text": "Ann"}],
                 "annotation": [{"start": 0, "end": 3, "label": "PER", "text": "Ann"}]}  # fmt: skip
     assert read_dataset(put(tmp_path, document, name="c.json")).y == [[(0, 3, "PER")]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "found"),
+    [
+        ("a.csv", 'id,body,y\n1,"a, b",x\n2,c,y\n', {}, {
+            "text_columns": ["body"], "label_column": "y", "separator": ",", "header": True,
+            "quoting": True}),
+        ("a.tsv", 'x\ta b\ny\tc "d\nx\te\n', {"label_column": 0}, {
+            "text_columns": [1], "label_column": 0, "separator": "\t", "header": False,
+            "quoting": False}),
+        ("a.csv", "saying;act\na;x\n", {"text_columns": "saying", "label_column": "act"}, {
+            "text_columns": ["saying"], "label_column": "act", "separator": ";", "header": True,
+            "quoting": True}),
+        ("a.jsonl", '{"body":"a","label":"x"}\n', {}, {
+            "text_columns": ["body"], "label_column": "label"}),
+        ("a.csv", "text,p,q\na,1,0\nb,0,1\n", {"label_columns": ["p", "q"]}, {
+            "text_columns": ["text"], "label_columns": ["p", "q"], "separator": ",",
+            "header": True, "quoting": True}),
+        ("a.csv", 'text,l\na,"x, y"\nb,y\n', {"label_separator": ",", "label_column": "l"}, {
+            "text_columns": ["text"], "label_column": "l", "label_separator": ",",
+            "separator": ",", "header": True, "quoting": True}),
+    ],
+)  # fmt: skip
+def test_what_was_found_reads_another_file_alike(tmp_path, name, content, options, found):
+    (tmp_path / name).write_text(content)
+    data = read_dataset(tmp_path / name, **options)
+    given = data.table.given()
+    assert given == {**found, "encoding": "utf-8"}
+    again = read_dataset(tmp_path / name, task="classification", **given)
+    assert (again.X, again.y, again.table) == (data.X, data.y, data.table)
+    given.pop("label_separator", None)
+    assert read_texts(tmp_path / name, **given) == data.X
+
+
+def test_a_file_to_predict_needs_no_label_column(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("body,other\nq,1\n")
+    assert read_texts(path, text_columns=["body"], label_column="y") == ["q"]
+    with pytest.raises(ValueError, match="label_column='y' is not in"):
+        read_texts(path, label_column="y")

@@ -103,13 +103,38 @@ def test_a_header_that_nothing_shows_is_asked_for(tmp_path):
 # ---- labels
 
 
-def test_what_stands_for_no_label_is_left_out(tmp_path):
-    for none in ("-", "nan", "NULL"):
-        path = put(tmp_path, "a.csv", f"text,label\na b,x\nc d,{none}\ne f,y\n")
-        with pytest.warns(UserWarning, match=rf"left out 1 whose label is {none}; 2 texts read"):
-            assert read_table(path) == (["a b", "e f"], ["x", "y"])
-    signs = put(tmp_path, "b.csv", "text,label\na b,+\nc d,-\n")
-    assert read_table(signs)[1] == ["+", "-"]
+@pytest.mark.parametrize("background", ["None", "none", "-", "nan", "NaN", "NULL", "null", "N/A"])
+@pytest.mark.parametrize("column", [None, "label"])
+def test_the_background_is_a_class(tmp_path, background, column):
+    path = put(tmp_path, "a.csv", f"text,label\na b,{background}\nc d,Hate\n")
+    assert read_table(path, label_column=column)[1] == [background, "Hate"]
+    rows = {"text": "a b", "label": background}, {"text": "c d", "label": "Hate"}
+    path = put(tmp_path, "a.jsonl", lines(*rows))
+    assert read_table(path, label_column=column)[1] == [background, "Hate"]
+
+
+def test_empty_cells_alone_are_unlabelled(tmp_path):
+    csv = put(tmp_path, "a.csv", "text,label\na b,x\nc d,\ne f, \ng h,y\n")
+    with pytest.warns(UserWarning, match="left out 2 whose label is empty; 2 texts read"):
+        assert read_table(csv) == (["a b", "g h"], ["x", "y"])
+    rows = [{"text": "a", "label": value} for value in ("x", None, float("nan"), "", "y")]
+    with pytest.warns(UserWarning, match="left out 3 whose label is empty; 2 texts read"):
+        assert read_table(put(tmp_path, "a.jsonl", lines(*rows)))[1] == ["x", "y"]
+    nothing = put(tmp_path, "b.csv", "text,label\na,\n")
+    with pytest.raises(ValueError, match="no labelled row; left out: 1 whose label is empty"):
+        read_table(nothing)
+
+
+def test_a_word_among_flags_is_no_empty_cell(tmp_path):
+    path = put(tmp_path, "a.csv", "text,p,q\na,1,0\nb,nan,1\n")
+    with pytest.raises(ValueError, match="line 3: 'p' is 'nan', and a column of a label holds 0"):
+        read_table(path, label_columns=["p", "q"])
+
+
+def test_a_slice_of_rows_knows_the_columns(tmp_path):
+    path = put(tmp_path, "a.csv", "text,p,q\na,1,0\nb,1,0\nc,0,1\n")
+    y = read_table(path, label_columns=["p", "q"])[1]
+    assert (y[:2], y[:2].columns, y[0]) == ([["p"], ["p"]], ["p", "q"], ["p"])
 
 
 def test_labels_are_the_same_from_json_and_csv(tmp_path):
