@@ -27,12 +27,14 @@ from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
 from skdice.engine.devices import check_device, seeded, tell_of_load
 from skdice.engine.fit import FORMAT
-from skdice.engine.fit_plan import Examples, FitPlan, Mode, check_reduction, plan_fit, start_head
+from skdice.engine.fit_plan import Examples, FitPlan, Mode, plan_fit, start_head
 from skdice.engine.module import trained_state
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
 from skdice.exceptions import CollapseWarning
-from skdice.losses import Loss, resolve_loss
+from skdice.losses import Loss
+from skdice.losses.base import resolve_loss
+from skdice.losses.of_estimator import check_given
 
 # A net has collapsed if its outputs differ between examples by less than this share of their
 # difference before training: it predicts the same for every example.
@@ -131,8 +133,8 @@ class NetEstimator(BaseEstimator):
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
+        check_given(self.loss)
         self._check_inference_params()
-        check_reduction(resolve_loss(self.loss))
         if self.net_params:
             check_net_params(self.net_params)
         if self.callbacks or self.net_params:

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from torch import nn
 
+from skdice._compat import StrOptions
 from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data
 from skdice.engine.layouts.layout import Batch, Padding
@@ -65,8 +66,10 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         Number of passes over the training data.
     lr : float
         Peak learning rate of AdamW.
-    batch_size : int
-        Rows in a batch. The overlap losses count over these rows.
+    batch_size : int or "auto"
+        Rows in a batch, over which the overlap losses count. ``"auto"`` is as many as hold 30 rows
+        of the rarest class on average, the positive one if there are two; but at least 256, and at
+        most all rows. Of several labels a row, it is the rarest label.
     dropout : float
         Dropout after each hidden layer.
     early_stopping : bool
@@ -91,6 +94,14 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     positive_ : int
         Index of the positive class of two.
     n_features_in_ : int
+    batch_size_ : int
+        The rows of a batch in the last fit.
+
+    Warns
+    -----
+    FewRowsWarning
+        If a given `batch_size` holds fewer than three rows of the rarest class on average, with a
+        loss that counts over a batch.
 
     Notes
     -----
@@ -120,6 +131,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NetEstimator._parameter_constraints,
+        "batch_size": [*NetEstimator._parameter_constraints["batch_size"], StrOptions({"auto"})],
         "pos_label": "no_validation",
         "hidden_layer_sizes": ["array-like"],
         "module": [nn.Module, callable, None],
@@ -130,7 +142,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     module: nn.Module | Callable[[int, int], nn.Module] | None = None
     max_epochs: int = 100
     lr: float = 0.05
-    batch_size: int = 256
+    batch_size: int | str = "auto"
     weight_decay: float = 0.0
     warmup: float = 0.0
     dropout: float = 0.0
@@ -141,6 +153,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     multilabel_: bool = field(init=False)
     positive_: int = field(init=False)
     n_features_in_: int = field(init=False)
+    batch_size_: int = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -184,10 +197,17 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     def _make_net(self, criterion: Any, seed: int) -> NumericNet:
         settings = self._net_settings(
-            criterion, seed, padding=Padding(0), precision="fp32", max_grad_norm=None
-        )
+            criterion, seed, padding=Padding(0), precision="fp32", max_grad_norm=None,
+            batch_size=self.batch_size_,
+        )  # fmt: skip
+        if settings["verbose"]:
+            print(f"batches of {settings['batch_size']} rows", flush=True)
         # From here on only the net holds the module.
         return NumericNet(self.__dict__.pop("module_"), **settings)
+
+    def _inference_params(self) -> dict[str, Any]:
+        # Nothing here depends on the size of a batch; the net needs a number.
+        return {**super()._inference_params(), "batch_size": self.batch_size_}
 
     def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Iterator[tuple[Any, Any]]:
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")

@@ -1,7 +1,6 @@
 """Comparing and searching losses, and predictions by cross-validation."""
 
 from skdice.estimators.tuned.prior import adapt_prior
-from skdice.losses import OneMinus
 from skdice.model_selection.comparison import Comparison, compare_losses
 from skdice.model_selection.folds import OutOfFold, out_of_fold
 from skdice.model_selection.search import LossSearchCV
@@ -12,7 +11,6 @@ __all__ = [
     "Comparison",
     "LossSearchCV",
     "MultilabelStratifiedKFold",
-    "OneMinus",
     "OutOfFold",
     "adapt_prior",
     "compare_losses",

@@ -18,7 +18,8 @@ from skdice.estimators import (
     TfidfClassifier,
 )
 from skdice.estimators.baselines import crfsuite
-from skdice.losses import LOSSES, Loss, resolve_loss
+from skdice.losses import LOSSES, Loss
+from skdice.losses.base import resolve_loss
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in place of a loss

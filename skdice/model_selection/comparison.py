@@ -25,7 +25,7 @@ from skdice.datasets.reading import parse_json
 from skdice.engine.checkpoints import digest
 from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update
-from skdice.estimators.before_folds import check_estimator, with_pos_label
+from skdice.estimators.before_folds import check_estimator, check_factors, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
@@ -324,6 +324,7 @@ def compare_losses(
         if not model.is_baseline:
             plain_model = replace(model, sampler=None, decision=None)
             check_estimator(plain_model.build(estimator, chosen[0]))
+    check_factors(estimator, [model.loss for model in models if not model.is_baseline], X, y)
     varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
     params = {name: v for name, v in estimator.get_params().items() if name not in varied}
     settings: dict[str, Any] = {

@@ -68,8 +68,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Any scikit-learn estimator. With those of skdice, Optuna's pruners see each epoch.
     param_distributions : dict, list of dicts or None, default=None
         Maps each parameter to an Optuna distribution, a list of choices, or a function of the other
-        parameters, such as ``OneMinus("loss__alpha")``. A list of dicts searches all of them. None
-        is `loss_space` of the estimator's loss. ``{"lr": "auto"}`` searches from a third to three
+        parameters, such as ``lambda params: 1 - params["loss__alpha"]``. A list of dicts searches
+        all of them. None is `loss_space` of the estimator's loss. ``{"lr": "auto"}`` searches from a third to three
         times the estimator's rate, which a text estimator chooses by its backbone.
     n_trials : int, default=32
         Number of trials. With a storage, the number in the whole study; several processes may run a
@@ -246,6 +246,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         splits = self._check_data(X, y, of_split)
         spaces = as_spaces(self.param_distributions, self.estimator)
         losses = check_space(self.estimator, spaces)
+        check_factors(self.estimator, losses, X, y)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit
         ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
