@@ -233,11 +233,16 @@ def reading_numbers(name: str) -> Iterator[None]:
 
 @contextmanager
 def naming(names: Mapping[str, str]) -> Iterator[None]:
-    """Give the parameters in a refusal the names that the caller has for them, as ``X_val``."""
+    """Give the parameters in a refusal the names that the caller has for them, as ``X_val``.
+
+    What stands in quotes is the user's, and stays: a token may be "X", as a tag of UD is.
+    """
+    quoted = r"""(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)"(?:[^"\\]|\\.)*\""""
+    pattern = rf"{quoted}|\b({'|'.join(names)})\b"
     try:
         yield
     except (TypeError, ValueError) as error:
-        text = re.sub(r"\b(" + "|".join(names) + r")\b", lambda m: names[m[0]], str(error))
+        text = re.sub(pattern, lambda m: names[m[1]] if m[1] else m[0], str(error))
         raise (TypeError if isinstance(error, TypeError) else ValueError)(text) from error
 
 

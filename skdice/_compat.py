@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import (
     InvalidParameterError,
     RealNotInt,
     StrOptions,
+    validate_parameter_constraints,
 )
 
 # Routing is public; whether a user has switched it on is not.
@@ -47,6 +48,7 @@ __all__ = [
     "name_estimators",
     "routing_enabled",
     "safe_indexing",
+    "validate_parameter_constraints",
 ]
 
 

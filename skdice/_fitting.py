@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar, cast
 
 from skdice._checks import check_value, shown
-from skdice._compat import Interval, StrOptions
+from skdice._compat import Interval, StrOptions, validate_parameter_constraints
 
 HOLDERS = ("best_estimator_", "estimator_", "estimator")  # in this order, as far as fitted
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -20,19 +20,6 @@ def draft_of(estimator: Any) -> Any:
     draft = object.__new__(type(estimator))
     draft.__dict__.update(estimator.__dict__)
     return draft
-
-
-def of_one_fit(method: Method) -> Method:
-    """Let a method find one fit from its start to its end, whoever fits its object meanwhile.
-
-    A fit puts all its attributes into an object at once, and this takes them at once.
-    """
-
-    @wraps(method)
-    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(draft_of(self), *args, **kwargs)
-
-    return cast(Method, whole)
 
 
 def all_or_nothing(method: Method, of: type[BaseException] = BaseException) -> Method:
@@ -74,18 +61,23 @@ def check_number(what: str, value: Any, kinds: Iterable[Any]) -> None:
         check_value(what, value, rules)
 
 
-def check_params(estimator: Any) -> None:
-    """scikit-learn's check of parameters.
+def check_params(estimator: Any, names: Collection[str] | None = None) -> None:
+    """scikit-learn's check of parameters, or of some of them.
 
     It also refuses True for a number, and integers that C and floats cannot hold.
     """
-    for name, value in estimator.get_params(deep=False).items():
+    given = estimator.get_params(deep=False)
+    chosen = given if names is None else {name: given[name] for name in names if name in given}
+    for name, value in chosen.items():
         if isinstance(value, bool):
             check_number(name, value, estimator._parameter_constraints.get(name, ()))
         for number in value.values() if isinstance(value, dict) else [value]:
             if isinstance(number, Integral) and not -(2**63) <= int(number) < 2**63:
                 raise ValueError(f"{name} has more than 64 bits: give a smaller number")
-    estimator._validate_params()
+    rules = estimator._parameter_constraints
+    validate_parameter_constraints(
+        {name: rules[name] for name in chosen if name in rules}, chosen, type(estimator).__name__
+    )
 
 
 def layers(estimator: Any) -> Iterator[Any]:

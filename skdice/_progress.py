@@ -7,6 +7,11 @@ import time
 from typing import Any, Self
 
 
+def shows_bars() -> bool:
+    """Return True in a terminal or notebook, and not where a log file is written."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
 def duration(seconds: float) -> str:
     """A time in words: "1 min 05 s"."""
     minutes, rest = divmod(max(round(seconds), 1), 60)
@@ -47,7 +52,7 @@ class Progress:
         self.total = total
         self.started = self.told = time.monotonic()
         # Not in a log file.
-        if self.verbose and total != 0 and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        if self.verbose and total != 0 and shows_bars():
             from tqdm.auto import tqdm
 
             self.bar = tqdm(total=total, initial=done, leave=False, unit=self.unit)

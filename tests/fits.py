@@ -50,8 +50,8 @@ def lengths_in(made: list[tuple[int, int]]) -> Tells:
     """A callback that adds the epochs and updates that each fit plans to a list."""
 
     def note(net: Any, batch: Any) -> None:
-        if net.fit_.progress.total == 0:
-            made.append((net.max_epochs, net.n_steps_))
+        if net.done_ == 0:
+            made.append((net.max_epochs, net.n_updates_))
 
     return Tells(before=note)
 

@@ -5,6 +5,7 @@
     python full.py run --data FOLDER --plan         # the jobs that are missing, with seconds
     python full.py run --data FOLDER --small        # every kind of job, two minutes on a CPU
     python full.py run --data FOLDER --sets mrpc sst5 ud_zh --minutes 120    # MiniLM, on a CPU
+    python full.py run --data FOLDER --sets bc5cdr_1500 --reader --passes auto --minutes 120
     python full.py show                             # the tables of docs/paper.md
 
 `run` appends a record as each job ends, and begins none that would not end in time. A later call,
@@ -86,7 +87,11 @@ BY_PASSES = ("gmb_10k", "qqp", "sst5")  # also after 1 and 8 passes
 MOST_SEEDS, SECONDS_OF_MOST = 5, 10  # five seeds where a fit takes less
 # Words a second of one H200 in updates and in prediction, `benchmarks/results/gpu.json`.
 SPEED = {None: (125_000, 150_000), BASE: (86_000, 100_000)}
-READS = {"wnut17": 6, "bc5cdr_all": 2}  # types: a reader reads each sentence once for each
+READS = {
+    "wnut17": 6,
+    "bc5cdr_all": 2,
+    "bc5cdr_1500": 2,
+}  # types: a reader reads each sentence once for each
 START = 20.0  # seconds until a worker has imported all and read its first data
 
 
@@ -99,6 +104,9 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="few rows, to try every kind of job")
     parser.add_argument("--sets", nargs="+", help="these only, with MiniLM and the two seeds")
     parser.add_argument("--losses", nargs="+", default=["ce", "dice", "dsc", "ce_dice"])
+    parser.add_argument("--reader", action="store_true", help="of --sets: entities as questions")
+    parser.add_argument("--passes", choices=["auto"], help=f"of --sets: those of fit, not {PASSES}")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], help="of --sets: not by itself")
     parser.add_argument("--plan", action="store_true", help="print the jobs and run none")
     parser.add_argument("--records", type=Path, default=RESULTS)
     parser.add_argument("--encoder", type=Path, help="of pack and join: its folder")
@@ -147,16 +155,19 @@ def jobs(small: bool = False) -> Iterator[dict[str, Any]]:
                     yield job(name, encoder, seed, fit)
 
 
-def of_sets(names: list[str], losses: list[str]) -> Iterator[dict[str, Any]]:
+def of_sets(args: Any) -> Iterator[dict[str, Any]]:
     """What a machine without a GPU can do in hours: the default encoder, two seeds."""
-    for seed in range(2):
-        for name in names:
-            for loss in losses:
-                yield job(name, None, seed, {"loss": loss})
+    fit = READ if args.reader else {}
+    if args.precision:
+        fit = fit | {"precision": args.precision}
+    for name in args.sets:
+        for seed in range(2):
+            for loss in args.losses:
+                yield job(name, None, seed, {"loss": loss} | fit, args.passes or PASSES)
 
 
 def job(
-    name: str, encoder: str | None, seed: int, fit: dict[str, Any], passes: int = PASSES
+    name: str, encoder: str | None, seed: int, fit: dict[str, Any], passes: int | str = PASSES
 ) -> dict[str, Any]:
     of_encoder = {} if encoder is None else {"backbone": encoder}
     return {"task": name, "seed": seed, "max_epochs": passes, **of_encoder, **fit}
@@ -173,7 +184,7 @@ def of_each_kind() -> Iterator[dict[str, Any]]:
 def missing(args: Any) -> list[dict[str, Any]]:
     """The jobs without a record that the rules ask for."""
     done, found = {key(record["job"]) for record in read(args.records)}, []
-    for each in of_sets(args.sets, args.losses) if args.sets else jobs(args.small):
+    for each in of_sets(args) if args.sets else jobs(args.small):
         extra = each["seed"] >= 2 and estimate(args.data, each) > SECONDS_OF_MOST
         if key(each) not in done and not extra:
             done.add(key(each))
@@ -202,7 +213,8 @@ def estimate(folder: Path, of: dict[str, Any]) -> float:
     if "limit" in of:
         return 5.0
     update, predict = SPEED[of.get("backbone")]
-    return 1.0 + times * (of["max_epochs"] * trained / update + others / predict)
+    passes = PASSES if of["max_epochs"] == "auto" else of["max_epochs"]  # few sets have more
+    return 1.0 + times * (passes * trained / update + others / predict)
 
 
 def plan(args: Any) -> None:
@@ -287,21 +299,22 @@ def run(of: dict[str, Any], folder: Path) -> dict[str, Any]:
     logging.disable_progress_bar()
     warnings.simplefilter("ignore")
     task = loaded(of["task"], folder, of.get("limit"))
-    started = time.perf_counter()
+    started, of_cpu = time.perf_counter(), time.process_time()
     model = estimator(task, of, folder).fit(*rows_to_train(task, of))
     record = {"job": of, "loss": described(of), "rows": len(task.train[0])}
     record |= {"fit_seconds": round(time.perf_counter() - started, 2), **environment()}
-    record["lr"] = model.history_[-1]["peak_lr"]
+    record |= {"lr": model.lr_, "max_epochs": model.max_epochs_}
     for how, decided in decisions(task, model).items():
         record[how] = {part: scored(task, decided, part) for part in ("dev", "test")}
+    record["cpu_seconds"] = round(time.process_time() - of_cpu, 1)
     return record | {"seconds": round(time.perf_counter() - started, 2)}
 
 
 def estimator(task: tasks.Task, of: dict[str, Any], folder: Path) -> Any:
     import skdice
 
-    params: dict[str, Any] = {"loss": loss_of(of), "max_epochs": of["max_epochs"]}
-    params |= {"random_state": of["seed"]}
+    params: dict[str, Any] = {"loss": loss_of(of), "random_state": of["seed"]}
+    params |= {name: of[name] for name in ("max_epochs", "lr", "precision") if name in of}
     if "backbone" in of:
         params["backbone"] = str(folder / of["backbone"])
     if "start" in of:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from full import BASE, BY_PASSES, PASSES, jobs
+from full import BASE, BY_PASSES, PASSES
 from pages import replaced
-from run import HERE, key, read
+from run import HERE, core_hours, read
 from run import RESULTS as SMALLER
 from scipy.stats import t as student
 
@@ -22,15 +22,20 @@ TITLES = {
     "wnut17": "WNUT17",
     "bc5cdr": "BC5CDR",
     "bc5cdr_all": "BC5CDR",
+    "bc5cdr_1500": "BC5CDR, 1,500 sentences",
     "sst2": "SST-2",
+    "sst2_20k": "SST-2, 20,000 phrases",
     "sst5": "SST-5",
     "qqp": "QQP",
+    "qqp_10k": "QQP, 10,000 pairs",
+    "qqp_rare_10k": "QQP, 5 % positive, 10,000 pairs",
     "mrpc": "MRPC",
     "clinc_oos": "CLINC, out of scope",
     "clinc_intents": "CLINC, 150 intents",
     "squad1": "half of SQuAD's development set, with answers",
     "squad2": "half of SQuAD 2.0's development set",
     "goemotions": "GoEmotions",
+    "goemotions_10k": "GoEmotions, 10,000 comments",
     "ud_en": "UD English",
     "ud_zh": "UD Chinese",
 }
@@ -39,13 +44,14 @@ OF_READERS, OF_BERT = ("BERT-MRC", "+ DSC"), ("BERT", "BERT + DSC")
 PAPER: list[tuple[str, tuple[str, str], tuple[str, ...], bool]] = [
     ("table3", ("BERT-Tagger", "+ DSC"), ("ud_zh",), False),
     ("table4", ("BERT-Tagger", "+ DSC"), ("ud_en",), False),
-    ("table5", OF_READERS, ("wnut17", "bc5cdr", "bc5cdr_all"), True),
+    ("table5", OF_READERS, ("wnut17", "bc5cdr", "bc5cdr_1500", "bc5cdr_all"), True),
     ("table6", OF_BERT, ("squad1", "squad2"), False),
-    ("table7", OF_BERT, ("mrpc", "qqp"), False),
-    ("table9", ("BERT + CE", "BERT + DSC"), ("sst2", "sst5", "clinc_intents"), False),
+    ("table7", OF_BERT, ("mrpc", "qqp_10k", "qqp"), False),
+    ("table9", ("BERT + CE", "BERT + DSC"), ("sst2_20k", "sst2", "sst5", "clinc_intents"), False),
 ]
 POSITIVES = (0, 30, 100, 300, 1000)  # of a class in the test rows: bounds of the rows of a table
-NOT_YET = "Not measured yet: no record holds it."
+OF_TABLES = (PASSES, "auto")  # passes
+OF_TABLES = (PASSES, "auto")  # passes of a fit, but in the table by their number
 
 
 def show(path: Path) -> None:
@@ -65,11 +71,9 @@ def show(path: Path) -> None:
 
 
 def about(records: list[dict[str, Any]]) -> str:
-    """How much of the plan has run, and where."""
-    wanted = {key(job) for job in jobs() if job["seed"] < 2 and job["max_epochs"] == PASSES}
-    kept = wanted & {key(record["job"]) for record in records}
+    """How many fits have run, and where."""
     where = sorted({f"{r['device']}, torch {r['torch']}, {r['date']}" for r in records})
-    return f"{len(kept)} of {len(wanted)} fits with two seeds have run. " + "; ".join(where)
+    return f"{len(records)} fits, {core_hours(records):.1f} core-hours. " + "; ".join(where)
 
 
 # ---- differences of two losses
@@ -115,6 +119,7 @@ def interval(values: list[float]) -> str:
 def gains(whole: list[dict[str, Any]], smaller: list[dict[str, Any]]) -> Iterator[str]:
     """For each table: what DSC adds to cross-entropy in the paper, and here."""
     reported = json.loads((HERE / "reported.json").read_text())
+    whole = [record for record in whole if record["job"]["max_epochs"] in OF_TABLES]
     ours_too = "MiniLM, part | MiniLM | base | base, tuned"
     yield f"| table | the paper's data | its gain | data here | {ours_too} |"
     yield "|---|---|---:|---|---:|---:|---:|---:|"
@@ -129,7 +134,7 @@ def gains(whole: list[dict[str, Any]], smaller: list[dict[str, Any]]) -> Iterato
             part = differences(smaller, task, "plain", **wanted)
             cells = [interval(part)]
             for encoder, how in ((None, "plain"), (BASE, "plain"), (BASE, "tuned")):
-                found = differences(whole, task, how, encoder=encoder, **wanted, max_epochs=PASSES)
+                found = differences(whole, task, how, encoder=encoder, **wanted)
                 cells.append(interval(found))
             if any(cells):
                 title = TITLES[task] + (", read" if reader else "")
@@ -162,19 +167,18 @@ def means(records: list[dict[str, Any]], how: str) -> dict[str, float]:
 
 def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
     """The score of each loss on each set, as it is and with a tuned decision."""
-    if not records:
-        yield NOT_YET
-        return
     yield "| data | encoder | seeds | decision | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
     yield "|---|---|---:|---" + "|---:" * len(COLUMNS) + "|"
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         job = record["job"]
-        if job["max_epochs"] == PASSES:
-            of = job["task"], job.get("backbone"), job.get("train_set"), job.get("reader")
+        if job["max_epochs"] in OF_TABLES:
+            passes = record.get("max_epochs", job["max_epochs"])  # "auto" is a number there
+            of = job["task"], job.get("backbone"), job.get("train_set"), job.get("reader"), passes
             groups[of].append(record)
-    for (task, encoder, train_set, reader), found in groups.items():
+    for (task, encoder, train_set, reader, passes), found in groups.items():
         title = TITLES[task] + (f", {train_set}" if train_set else "") + (", read" * bool(reader))
+        title += f", {passes} passes" * (passes != PASSES)
         n_seeds = len({r["job"]["seed"] for r in found})
         for how in ("plain", "tuned"):
             values = means(found, how)
@@ -185,18 +189,18 @@ def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def by_positives(records: list[dict[str, Any]]) -> Iterator[str]:
-    """F1 of classes, by the number of their positives in the test rows."""
+    """F1 of classes, by the number of their positives in the test rows; with its heading."""
     found: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         job = record["job"]
         classes = record["plain"]["test"].get("by_class", {})
-        if job["max_epochs"] == PASSES and "reader" not in job:
+        if job["max_epochs"] in OF_TABLES and "reader" not in job:
             for f1, support in classes.values():
                 row = int(np.searchsorted(POSITIVES, support, "right")) - 1
                 found[row][label(job)].append(100 * f1)
     if not found:
-        yield NOT_YET
         return
+    yield "## By the number of positives\n"
     yield (
         "| positives of a class in the test rows | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
     )
@@ -208,7 +212,7 @@ def by_positives(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def by_passes(records: list[dict[str, Any]]) -> Iterator[str]:
-    """The score of each loss after 1, 3 and 8 passes, with MiniLM."""
+    """The score of each loss after 1, 3 and 8 passes, with MiniLM; with its heading."""
     rows = []
     lengths = {r["job"]["max_epochs"] for r in records}
     for task in BY_PASSES if len(lengths) > 1 else ():  # of one alone the table above tells
@@ -223,8 +227,8 @@ def by_passes(records: list[dict[str, Any]]) -> Iterator[str]:
                 if values:
                     rows.append(f"| {TITLES[task]} | {passes} | {how} | {' | '.join(cells)} |")
     if not rows:
-        yield NOT_YET
         return
+    yield "## By the length of training\n"
     yield "| data | passes | decision | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
     yield "|---|---:|---" + "|---:" * len(COLUMNS) + "|"
     yield from rows

@@ -18,6 +18,7 @@ import json
 import multiprocessing
 import os
 import platform
+import subprocess
 import threading
 import time
 import traceback
@@ -467,6 +468,7 @@ def environment() -> dict[str, Any]:
     cuda = torch.cuda.is_available()
     return {
         "skdice": skdice.__version__,
+        "commit": commit(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "sklearn": sklearn.__version__,
@@ -475,6 +477,13 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "date": time.strftime("%Y-%m-%d"),
     }
+
+
+def commit() -> str | None:
+    """That of the code, if it is in a repository."""
+    command = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or None
 
 
 # ---- results

@@ -35,6 +35,8 @@ FILES = {
     "sst5": [f"stsa.fine.{part}" for part in ("train", "dev", "test")],
     "qqp": ["pairs.tsv"],
     "goemotions": ["labels.txt", *(f"{part}.tsv" for part in ("train", "dev", "test"))],
+    "ncbi": ["train.tsv", "devel.tsv", "test.tsv"],
+    "trec": ["train.txt", "test.txt"],
 }
 # In SQuAD's form and without rows to train on: Table 1 counts them.
 COUNTED = ("xquad", "cmrc2018")
@@ -145,6 +147,16 @@ def cell(task: Task, job: dict[str, Any]) -> Task:
     return replace(task, **parts)
 
 
+def _some(read: Any, n_rows: int) -> Any:
+    """A data set of which so many rows are to train on."""
+
+    def some(folder: Path, seed: int) -> Task:
+        task: Task = read(folder, seed)
+        return replace(task, train=sample(task.train, n_rows))
+
+    return some
+
+
 def _split(X: list[Any], y: list[Any], shares: tuple[float, float], seed: int) -> list[Any]:
     """Dev and test of the given shares and the rest, each class apart."""
     generator = np.random.default_rng(seed)
@@ -237,6 +249,38 @@ def _qqp(folder: Path, seed: int) -> Task:
         rows = list(csv.reader(file, delimiter="\t"))[1:]
     X, y = [(row[2], row[3]) for row in rows], [row[1] for row in rows]
     return Task("qqp", "labels", *_split(X, y, (0.1, 0.1), 0), "1")
+
+
+def _qqp_rare(folder: Path, seed: int) -> Task:
+    """The same with one paraphrase in twenty: the others are dropped."""
+    task, parts = _qqp(folder, seed), {}
+    for part in ("train", "dev", "test"):
+        X, y = getattr(task, part)
+        rare = [i for i, label in enumerate(y) if label == "1"]
+        n_kept = round((len(y) - len(rare)) * 0.05 / 0.95)
+        dropped = set(np.random.default_rng(0).permutation(rare)[n_kept:].tolist())
+        kept = [i for i in range(len(y)) if i not in dropped]
+        parts[part] = [X[i] for i in kept], [y[i] for i in kept]
+    return replace(task, name="qqp_rare", **parts)
+
+
+def _trec(folder: Path, seed: int) -> Task:
+    """Questions of six types; a fifth of those to train on are held out."""
+    parts = []
+    for path in paths("trec", folder):
+        rows = [line.split(" ", 1) for line in path.read_text("latin-1").splitlines()]
+        parts.append(([text for _, text in rows], [label for label, _ in rows]))
+    train, dev, _ = _split(*parts[0], (0.2, 0.0), 0)
+    return Task("trec", "labels", train, dev, parts[1])
+
+
+def _trec_place(folder: Path, seed: int) -> Task:
+    """Questions for a place among all others: 81 of 500 to test on, of abbreviations only 9."""
+    task, parts = _trec(folder, seed), {}
+    for part in ("train", "dev", "test"):
+        X, y = getattr(task, part)
+        parts[part] = X, ["place" if label == "4" else "other" for label in y]
+    return replace(task, name="trec_place", pos_label="place", **parts)
 
 
 def _goemotions(folder: Path, seed: int) -> Task:
@@ -380,4 +424,13 @@ TASKS: dict[str, Any] = {
     "sst5": _sst5,
     "qqp": _qqp,
     "goemotions": _goemotions,
+    "ncbi": _tags("ncbi"),
+    "trec": _trec,
+    "trec_place": _trec_place,
+    "qqp_rare": _qqp_rare,
+    "bc5cdr_1500": _some(_bc5cdr, 1500),
+    "sst2_20k": _some(_sst2, 20_000),
+    "goemotions_10k": _some(_goemotions, 10_000),
+    "qqp_10k": _some(_qqp, 10_000),
+    "qqp_rare_10k": _some(_qqp_rare, 10_000),
 }

@@ -54,7 +54,7 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     """Name rows that cannot be told from the best, the loss to take, and what to try next."""
     from skdice.tasks import TASKS
 
-    models = [model for model in comparison.rows if model.runs]
+    models = comparison.judged
     best, n_test = comparison.best, comparison.settings["n_test"]
     n_runs = max(len(model.runs) for model in models)
     alike: list[str] = []
@@ -66,16 +66,21 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     default = str(signature(class_for(task)).parameters["loss"].default)
     stays = default in alike and not best.is_baseline
     if len(models) > 1:
-        yield f"Best here: {best.label}{', the default' if best.label == default else ''}."
+        yield f"Highest F1: {best.label}{', the default' if best.label == default else ''}."
     if alike:
         yield f"Within noise of it (the interval holds 0): {', '.join(alike)}."
+    noise = "noise" if n_runs > 1 else "the noise of the test rows"
     if behind:
-        yield f"Behind by more than noise: {', '.join(behind)}."
-    chance = f"the {counted(n_test, 'test row')}"
-    if n_runs > 1 and len(models) > 1:
-        yield f"Intervals hold 95 %: the chance of {chance} and of {n_runs} seeds."
-    elif alike or behind:
-        yield f"Intervals hold 95 % of the chance of {chance}; of one seed's luck nothing is known."
+        yield f"Behind by more than {noise}: {', '.join(behind)}."
+    for model in comparison.rows:
+        if model.n_empty:
+            yield f"Left out: {model.label}, which {model.empty_note}."
+    if alike or behind:
+        chance = f"the {counted(n_test, 'test row')}"
+        chance += f" and of {n_runs} seeds" if n_runs > 1 else " alone"
+        yield f"All intervals hold at once in 95 % of comparisons: the chance of {chance}."
+    if n_runs == 1 and len(models) > 1:
+        yield "One seed calls no winner: --seeds 3 tells the luck of a seed from a better loss."
     if stays:
         f1 = {model.label: model.mean("f1") for model in models}
         ahead = [label for label in f1 if f1[label] > f1[default]]
@@ -83,12 +88,13 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
             f"The default, {default}, stays the loss to take: what is ahead of it here "
             f"({', '.join(ahead)}) is so within noise, and other rows or seeds may turn it around."
         )
-    elif default in behind and not best.is_baseline:
+    elif default in behind and n_runs > 1 and not best.is_baseline:
         yield f"Take {best.label}: it is ahead of the default, {default}, by more than noise."
     if alike:
         more = "" if n_runs >= 5 else ", or --seeds 5,"
         until = "" if stays or best.label == default else "; until then the simplest will do"
         yield f"Next: more test rows{more} to tell them apart{until}."
+    stays = stays or n_runs == 1  # one seed calls no winner
     loss = default if stays else best.loss
     decided = any(model.decision for model in models)
     if TASKS[task].has_classes and not decided and isinstance(loss, str):

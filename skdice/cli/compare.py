@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -103,10 +102,7 @@ def _read_parts(
     train: Path, dev: Path | None, test: Path | None, read: Reader, task: str
 ) -> dict[str, Any]:
     """The user's files; without a test file, a fifth of the training rows is held out."""
-    import numpy as np
-    from sklearn.model_selection import GroupShuffleSplit
-
-    from skdice.resampling.stratification import held_out_rows
+    from skdice.model_selection.held_out import rows_to_test
     from skdice.tasks import TASKS
 
     data = read(train, task)
@@ -116,16 +112,7 @@ def _read_parts(
     if test is not None:
         parts["test"] = read(test, data.task)
         return parts
-    task_of, rows = TASKS[data.task], range(len(data))
-    if (groups := task_of.groups(data.X)) is not None:
-        splitter = GroupShuffleSplit(1, test_size=0.2, random_state=0)
-        kept, held = next(splitter.split(rows, groups=groups))
-    else:
-        strata = task_of.split_strata(data.y)
-        if np.ndim(strata) == 1 and 1 in Counter(strata).values():
-            raise ValueError("a label has one row only: give --test, or leave that row out")
-        held = held_out_rows(len(data), -(-len(data) // 5), 0, strata)
-        kept = np.delete(rows, held)
+    kept, held = rows_to_test(TASKS[data.task], data.X, data.y, 0)
     for name, part in (("train", kept), ("test", held)):
         X, y = [data.X[i] for i in part], [data.y[i] for i in part]
         parts[name] = replace(data, X=X, y=y, meta=None)

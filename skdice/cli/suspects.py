@@ -25,9 +25,6 @@ def suspects(
     loss: Annotated[str | None, Option(help="Name of the loss; default: ce_dice.")] = None,
     task: options.TaskOption = "auto",
     random_state: options.RandomState = 0,
-    checkpoint_dir: Annotated[
-        Path | None, Option(help="Folder for finished folds: a stopped command continues.")
-    ] = None,
     force: options.ForceFile = False,
     *,
     source: options.Files,
@@ -61,9 +58,7 @@ def suspects(
         )
     parts, params = {"train": data}, {**fit.params(), "loss": loss, "random_state": random_state}
     estimator = _common.estimator_of(parts, features, **params)
-    found, columns = find_suspects(
-        estimator, parts["train"].X, data.y, cv, checkpoint_dir=checkpoint_dir
-    )
+    found, columns = find_suspects(estimator, parts["train"].X, data.y, cv)
     if features:
         found, columns = with_texts(found, tuple(columns), data.X)
     write_table(out, found, columns)

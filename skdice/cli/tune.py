@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from rich.live import Live
 from rich.table import Table
 from typer import Argument, Option
 
 from skdice._checks import counted
 from skdice.cli import _common
 from skdice.cli import _options as options
-from skdice.cli._common import ERR, OUT
+from skdice.cli._common import OUT
 
 
 def tune(
@@ -95,14 +93,11 @@ def tune(
         n_jobs=n_jobs,
         strategy=strategy,
         random_state=random_state,
-        verbose=0 if ERR.is_terminal else 1,
+        verbose=1,
     )
     out.mkdir(parents=True, exist_ok=True)
     try:
-        with Live(console=ERR, refresh_per_second=4, transient=True) as live:
-            if ERR.is_terminal:
-                search.set_params(callbacks=[_showing(live, n_trials, cv)])
-            search.fit(parts["train"].X, data.y)
+        search.fit(parts["train"].X, data.y)
     finally:
         if hasattr(search, "cv_results_"):
             report(search, n_trials, out)
@@ -113,32 +108,12 @@ def tune(
         OUT.print(f"model:   {out / 'model'}")
 
 
-def _showing(live: Live, n_trials: int, folds: int) -> Callable[[Any, Any], None]:
-    """A callback of a search that shows the best trials as they come."""
-    from skdice._progress import Progress
-    from skdice.model_selection.records import cv_results
-
-    progress = Progress(0, "trial")
-
-    def show(study: Any, trial: Any) -> None:
-        results = cv_results(study, ["score"], folds)
-        done = len(results["trial"])
-        if progress.total is None:
-            progress.begin(done, n_trials)
-        progress.advance(done)
-        live.update(trials_table(results, n_trials, progress.left()))
-
-    return show
-
-
 def trials_table(results: dict[str, Any], total: int, left: str = "", n: int = 8) -> Table:
     """The best trials of `cv_results_`, those that were fitted in full before the others.
 
     Its title has the number that are done of a `total`, and the time left.
     """
     columns = {"F1, %": results["mean_test_score"]}
-    if "mean_shared_score" in results:
-        columns["shared, %"] = results["mean_shared_score"]
     counts = Counter(state.lower() for state in results["state"])
     done = f"{sum(counts.values())} of {counted(total, 'trial')}: "
     told = [*(f"{count} {name}" for name, count in counts.items()), *filter(None, [left])]
@@ -164,7 +139,7 @@ def report(search: Any, n_trials: int, output: Path) -> None:
 
     results = search.cv_results_
     OUT.print(trials_table(results, n_trials))
-    columns = {"f1": "mean_test_score", "shared_f1": "mean_shared_score"}
+    columns = {"f1": "mean_test_score"}
     rows = {"trial": results["trial"].tolist(), "state": results["state"]}
     rows["params"] = results["params"]
     for name, key in columns.items():
@@ -173,13 +148,8 @@ def report(search: Any, n_trials: int, output: Path) -> None:
     trials = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
-        shared = results["state"][search.best_index_] == "SHARED"
-        best["shared_f1" if shared else "f1"] = search.best_score_
-        of = " (of heads: no full fit ended)" if shared else ""
-        OUT.print(f"best{of}: {search.best_params_}")
+        best["f1"] = search.best_score_
+        OUT.print(f"best: {search.best_params_}")
     report: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": trials}
-    if hasattr(search, "agreement_"):
-        report["agreement"] = search.agreement_
-        OUT.print(f"heads and full fits agree by {search.agreement_:.2f} (Spearman)")
     write_text(output / "trials.json", json.dumps(report, indent=2) + "\n")
     OUT.print(f"trials:  {output / 'trials.json'}")

@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import nn
 
+from skdice._digest import digest
 from skdice._lock import PROCESS
-from skdice.engine.checkpoints import digest
 from skdice.engine.module import EncoderModule, TaskModel
 
 # peft's name for each head of transformers.

@@ -1,211 +1,171 @@
-"""Callbacks of the nets, and which callbacks of skorch can work with them."""
+"""Callbacks of the nets: the rate, the score on held-out rows, what a fit predicts."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from skorch.callbacks import (
-    BatchScoring,
-    Callback,
-    EpochScoring,
-    LRScheduler,
-    PassthroughScoring,
-    PrintLog,
-)
+import torch
+from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks.scoring import ScoringBase
 
-from skdice._checks import counted, shown
-from skdice._progress import Progress, duration
-from skdice.engine.recipe import SCHEDULES
+from skdice._checks import shown
+from skdice._compat import expect_skipped_steps
+from skdice.engine import ranks
+from skdice.engine.devices import to_device
+from skdice.engine.recipe import schedule_factor
 
 
-class ProgressBar(Callback):
-    """Shows what a fit does and how long it will take.
+class Schedule(LRScheduler):
+    """skorch's scheduler with the factor of the net's `schedule` and `warmup` at each update."""
 
-    It says how long after the first updates. Then, in a terminal or notebook, there is a bar;
-    elsewhere, as in a log file, a line a minute.
-    """
-
-    ENOUGH = 3.0, 10  # seconds or updates from which the time of a fit is told
+    def __init__(self) -> None:
+        # With a history, skorch would count its epochs as steps made.
+        super().__init__(
+            torch.optim.lr_scheduler.LambdaLR, event_name=None, step_every="batch", last_epoch=-1
+        )
 
     def on_train_begin(self, net: Any, **kwargs: Any) -> None:
-        """Forget an earlier fit."""
-        self.progress_: Progress | None = None
-
-    def on_batch_begin(self, net: Any, **kwargs: Any) -> None:
-        """Start with the first update, when the number of updates is known."""
-        if self.progress_ is not None:
-            return
-        done = net.fit_.progress.total  # not 0 where a fit goes on from a checkpoint
-        goes_on = f", going on after update {done:,}" if done and net.n_steps_ else ""
-        size = net.fit_.rows_of_one()
-        print(f"lr {net.lr:g}, {_length(net)}batches of {size}{goes_on}", flush=True)
-        self.progress_ = Progress(net.verbose, "update")
-        self.progress_.begin(done, net.n_steps_ or None)
-        # By the updates after the first one, which is slow.
-        self.steady_: Progress | None = None
-        self.told_time_ = not net.n_steps_
-
-    def on_batch_end(self, net: Any, **kwargs: Any) -> None:
-        """Count one more update."""
-        progress = self.progress_
-        if progress is None:
-            return
-        progress.advance(net.fit_.progress.total, f"epoch {len(net.history)}")
-        if not self.told_time_:
-            self._tell_time(net, progress)
-        if net.n_steps_ and progress.is_due:
-            left = duration(progress.seconds_left or 0)
-            progress.say(f"update {progress.done:,} of {net.n_steps_:,}, {left} left")
-
-    def _tell_time(self, net: Any, progress: Progress) -> None:
-        """Say once how long the fit takes, and a shorter one."""
-        done, before = progress.done, progress.before
-        if self.steady_ is None:
-            self.steady_ = Progress(0, "update")
-            self.steady_.begin(done, net.n_steps_)
-        steady = progress if done == self.steady_.before == net.n_steps_ else self.steady_
-        steady.advance(done)
-        seconds, updates = self.ENOUGH
-        known = done - self.steady_.before >= min(updates, (net.n_steps_ - before) // 10)
-        if done == steady.before or not (known or steady.seconds >= seconds):
-            return
-        self.told_time_ = True
-        of_one, shorter = steady.seconds / (done - steady.before), net.max_epochs // 3
-        whole = of_one * net.n_steps_
-        text = f"the fit takes about {duration(whole)}"
-        if before:
-            text = f"about {duration(of_one * (net.n_steps_ - done))} left"
-        elif shorter:
-            part = whole * shorter / net.max_epochs
-            text += f"; max_epochs={shorter}, about {duration(part)}"
-        if net.fit_.validation_score is not None:
-            text += " (without validation)"
-        progress.say(text)
-
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        """Make room for the line of the epoch."""
-        if self.progress_ is not None:
-            self.progress_.clear()
+        """Begin a schedule of as many updates as the fit has; the rate stays if nobody knows."""
+        whole = net.n_updates_ > 0
+        self.lr_lambda = schedule_factor(
+            net.schedule if whole else "constant", net.n_updates_, net.warmup
+        )
+        super().on_train_begin(net, **kwargs)
+        expect_skipped_steps(net.optimizer_)
 
     def on_train_end(self, net: Any, **kwargs: Any) -> None:
-        """Remove the bar, also after an error."""
-        if self.progress_ is not None:
-            self.progress_.close()
-        self.progress_ = self.steady_ = None
+        """Forget it: each fit makes its own, and a pickle has no use for it."""
+        self.lr_scheduler_ = None
 
 
-class EpochLog(PrintLog):  # which skorch calls after the callbacks that record
-    """A table of epochs, the scores first; in a terminal the best score is green."""
+class ValidationScore(Callback):
+    """Record the score on held-out rows as ``valid_score``, and if it is the best so far.
 
-    FIRST, LAST = ("epoch", "valid_score", "train_loss"), ("lr", "skipped_updates", "dur")
-    HIDDEN = ("batches", "eager", "max_epochs", "peak_lr")
+    Parameters
+    ----------
+    score : callable
+        Called without arguments after each epoch.
+    """
 
-    def on_train_begin(self, net: Any, **kwargs: Any) -> None:
-        """The next line has names over it."""
-        self.has_header_ = False
+    def __init__(self, score: Callable[[], float] | None) -> None:
+        self.score = score
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        """Print a line."""
-        row = net.history[-1]
-        known = {*self.FIRST, *self.LAST, *self.HIDDEN}
-        others = [key for key in sorted(row) if key not in known and not key.endswith("_best")]
-        keys = [key for key in (*self.FIRST, *others, *self.LAST) if key in row]
-        names = {key: f"{key.partition('_updates')[0]:>7}" for key in keys}
-        if not self.has_header_:
-            print("  ".join(names.values()), flush=True)
-            self.has_header_ = True
-        cells = []
-        for key, name in names.items():
-            value = row[key]
-            form = ".1e" if key == "lr" else ".1f" if key == "dur" else ".4f"
-            text = format(value, form) if isinstance(value, float) else str(value)
-            cell = f"{text:>{len(name)}}"
-            is_best = row.get(f"{key}_best") and sys.stdout.isatty()
-            cells.append(f"\x1b[32m{cell}\x1b[0m" if is_best else cell)
-        print("  ".join(cells), flush=True)
+        """Score."""
+        assert self.score is not None
+        found = float(ranks.share(self.score()))
+        before = [epoch["valid_score"] for epoch in net.history[net.first_epoch_ : -1]]
+        net.history.record("valid_score", found)
+        net.history.record("valid_score_best", found > max(before, default=-float("inf")))
+
+    def on_train_end(self, net: Any, **kwargs: Any) -> None:
+        """Forget the rows, so that pickles stay small."""
+        self.score = None
+
+
+class Predicted(Callback):
+    """Note which classes the outputs of an epoch name, as they pass.
+
+    Parameters
+    ----------
+    named : callable
+        From logits and an `Update` to a tensor of bool, of shape (n, n_classes): which classes each
+        output names.
+    """
+
+    seen_: Any = None  # of shape (n_classes,)
+
+    def __init__(self, named: Callable[[torch.Tensor, Any], torch.Tensor]) -> None:
+        self.named = named
+
+    def on_epoch_begin(self, net: Any, **kwargs: Any) -> None:
+        """Forget the epoch before."""
+        self.seen_ = None
+
+    def on_batch_end(self, net: Any, batch: Any = None, y_pred: Any = None, **kwargs: Any) -> None:
+        """Add the classes of an update; outputs without weight are padding."""
+        named = self.named(y_pred, batch)
+        if batch.weight is not None and len(batch.weight) == len(named):
+            named = named & (to_device(batch.weight, net.device) > 0).unsqueeze(-1)
+        named = named.any(0)
+        self.seen_ = named if self.seen_ is None else self.seen_ | named
+
+    def on_train_end(self, net: Any, **kwargs: Any) -> None:
+        """Leave the device."""
+        if self.seen_ is not None:
+            self.seen_ = self.seen_.cpu().numpy()
+
+
+def highest(logits: torch.Tensor, batch: Any) -> torch.Tensor:
+    """Name the class with the highest logit."""
+    return logits >= logits.amax(-1, keepdim=True)
+
+
+def above_zero(logits: torch.Tensor, batch: Any) -> torch.Tensor:
+    """Name each label whose probability is above one half."""
+    return logits > 0
 
 
 class AfterEpoch(Callback):
-    """Call a function with the net after each epoch; clones call the same function."""
+    """Call a function with the estimator after each epoch; clones call the same function."""
+
+    model: Any = None  # the estimator, which exists only once it is being fitted
 
     def __init__(self, call: Callable[[Any], None]) -> None:
         self.call = call
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Call it."""
-        self.call(net)
+        self.call(self.model)
+
+    def on_train_end(self, net: Any, **kwargs: Any) -> None:
+        """Forget the estimator, which holds the net."""
+        self.model = None
 
 
-def _length(net: Any) -> str:
-    """The number of epochs and updates of a fit; nothing where nobody knows it."""
-    if not net.n_steps_:
-        return ""
-    return f"{counted(net.max_epochs, 'epoch')}, {counted(net.n_steps_, 'update')}, "
-
-
-def check_callbacks(
-    callbacks: list[Any] | None, net_params: dict[str, Any] | None, validated: bool = True
-) -> None:
-    """Refuse skorch callbacks that would have no effect here, or fail during training.
+def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None:
+    """Refuse callbacks that would do nothing.
 
     Parameters
     ----------
     callbacks : list or None
-    net_params : dict or None
-        Whose ``callbacks`` are checked, too.
     validated : bool, default=True
         Whether the fit has a validation set.
     """
-    chosen = [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]
-    chosen = [c[1] if isinstance(c, tuple) and len(c) == 2 else c for c in chosen]
-    for callback in chosen:
+    for item in callbacks or []:
+        callback = item[1] if isinstance(item, tuple) and len(item) == 2 else item
         kind = callback if isinstance(callback, type) else type(callback)
-        if not hasattr(kind, "set_params"):
+        if not issubclass(kind, Callback):
             raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")
-        if issubclass(kind, LRScheduler):
-            raise ValueError(
-                f"callbacks holds {kind.__name__}, whose rate the net's own schedule would "
-                f"overwrite: choose schedule= of {SCHEDULES}, and warmup="
-            )
-        if issubclass(kind, (BatchScoring, EpochScoring, PassthroughScoring)) and not (
-            # This form is called with the net and the encoded training data, and works.
-            issubclass(kind, EpochScoring)
-            and getattr(callback, "on_train", False)
-            and not callback.use_caching
-            and callable(callback.scoring)
-        ):
-            raise ValueError(
-                f"callbacks holds {kind.__name__}, which cannot read the net's batches: give fit "
-                "X_val and y_val where it takes them, or early_stopping=True, and each epoch's "
-                "score is its valid_score in history_"
-            )
-        others = [other for other in chosen if other is not callback]
-        if not any(map(_records, others)) and (name := _monitored(callback)) is not None:
-            names = ["train_loss", "lr", "dur", "skipped_updates"]
-            names += ["valid_score", "valid_score_best"] if validated else []
-            if name not in names:
-                raise ValueError(
-                    f"callbacks holds {kind.__name__} with monitor={name!r}, and this fit records "
-                    f"{names}: give monitor='valid_score' (higher is better; for Checkpoint "
-                    "'valid_score_best') and a validation set, by X_val and y_val where fit takes "
-                    "them, or by early_stopping=True"
-                )
-
-
-def _monitored(callback: Any) -> str | None:
-    """The entry of the history that a callback waits for, if there is one."""
-    if isinstance(callback, type):
-        parameter = signature(callback).parameters.get("monitor")
-        monitor = None if parameter is None else parameter.default
-    else:
         monitor = getattr(callback, "monitor", None)
-    return monitor if isinstance(monitor, str) else None
+        if kind is callback and "monitor" in signature(kind).parameters:
+            monitor = signature(kind).parameters["monitor"].default
+        if monitor in ("valid_loss", "valid_loss_best") and not _others_record(callbacks):
+            raise ValueError(
+                f"callbacks holds {kind.__name__} with monitor={monitor!r}, and a fit records no "
+                "loss of held-out rows: give monitor='valid_score', which is better if higher (for "
+                "Checkpoint 'valid_score_best'), or 'train_loss'"
+            )
+        if not issubclass(kind, ScoringBase) or getattr(callback, "on_train", False):
+            continue
+        if not validated:
+            raise ValueError(
+                f"callbacks holds {kind.__name__}, and this fit has no validation set: give "
+                "on_train=True, or early_stopping=True, or X_val and y_val where fit takes them"
+            )
+        scoring = getattr(callback, "scoring", None)
+        if not callable(scoring):
+            raise ValueError(
+                f"callbacks holds {kind.__name__} with scoring={shown(scoring)}: a net gives "
+                "logits, so give a function (net, X, y) of the encoded rows X; the F1 of held-out "
+                "rows is valid_score"
+            )
 
 
-def _records(callback: Any) -> bool:
-    """Return True if a callback may make entries of its own in the history."""
-    kind = callback if isinstance(callback, type) else type(callback)
-    return issubclass(kind, EpochScoring) or not kind.__module__.startswith("skorch.")
+def _others_record(callbacks: list[Any] | None) -> bool:
+    """Return True if a callback is not skorch's own, and so may record what another monitors."""
+    given = [item[1] if isinstance(item, tuple) else item for item in callbacks or []]
+    kinds = [item if isinstance(item, type) else type(item) for item in given]
+    return any(not kind.__module__.startswith("skorch.") for kind in kinds)

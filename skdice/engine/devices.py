@@ -5,17 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import threading
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
 import torch
-
-from skdice._lock import PROCESS
-
-_told_of_load: list[bool] = []  # once in a process
 
 
 def resolve_device(device: str) -> str:
@@ -34,28 +30,6 @@ def resolve_device(device: str) -> str:
     if launched is not None:
         return f"cuda:{int(launched) % n}"
     return "cuda" if n == 1 else f"cuda:{_own_gpu(os.getpid(), n)}"
-
-
-def tell_of_load(device: str) -> None:
-    """Print, once in a process, what to set where a CPU has more to do than it has cores.
-
-    Threads that wait for each other then keep the cores from those that work. It is a line and no
-    warning, as it tells of other processes, which must not fail a test suite.
-    """
-    waits = torch.get_num_threads() > 1 and os.environ.get("OMP_WAIT_POLICY", "") != "passive"
-    if _told_of_load or not waits or torch.device(device).type != "cpu":
-        return
-    if not hasattr(os, "getloadavg"):  # on Windows
-        return
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load > cores:
-        _told_of_load.append(True)
-        print(
-            f"this machine's load is {load:.1f} on {cores} cores, where threads that wait slow a "
-            "fit down many times: set OMP_WAIT_POLICY=passive, or OMP_NUM_THREADS=1, before Python "
-            "starts",
-            flush=True,
-        )
 
 
 def check_device(device: str) -> str:
@@ -109,103 +83,70 @@ def has_bf16(device: str) -> bool:
     )
 
 
-def cpu_has_bf16() -> bool:
-    """Return True if the processor multiplies matrices of bfloat16 by AMX or AVX512-BF16.
+@cache
+def bf16_gain() -> float:
+    """How many times as fast as in float32 this CPU multiplies matrices in bfloat16.
 
-    Where it does, training was faster in every one of 210 measurements. That of other processors
-    has not been measured, and torch before 2.12 does not say what a processor has: False.
+    It is measured, once in a process, in about 10 ms: a processor may have instructions for
+    bfloat16 and still be slower by them. The types run in turns; the best of several times counts.
     """
-    look_up = getattr(torch.cpu, "get_capabilities", dict)  # of torch 2.12
-    capable: dict[str, Any] = dict(look_up())
-    return bool(capable.get("amx_bf16") or capable.get("avx512_bf16"))
+    best = dict.fromkeys((torch.float32, torch.bfloat16), float("inf"))
+    # Random numbers would move the user's generator; any numbers take the same time.
+    pairs = {t: (torch.ones(128, 384, dtype=t), torch.ones(384, 1536, dtype=t)) for t in best}
+    with torch.no_grad():
+        began = time.perf_counter()
+        for turn in range(8):
+            for kind, (a, b) in pairs.items():
+                started = time.perf_counter()
+                a @ b
+                ended = time.perf_counter()
+                if turn:  # the first also sets kernels up
+                    best[kind] = min(best[kind], ended - started)
+            if turn and ended - began > 0.008:
+                break
+    return best[torch.float32] / best[torch.bfloat16]
 
 
-class FitRandomState:
-    """The random numbers of one fit, apart from those of the process.
-
-    Dropout of skdice's own takes a generator, so such fits run in any number of threads at once.
-    Other code draws from the generators of torch, of which a process has one for each device. They
-    are lent to one thread at a time, and the caller finds them as they were.
-
-    Parameters
-    ----------
-    seed : int
-    device : str
-    """
-
-    def __init__(self, seed: int, device: str) -> None:
-        where = torch.device(device)
-        self.others = [where] if where.type in ("cuda", "mps") else []  # beside the CPU
-        self.of_fit = [torch.Generator(d) for d in (torch.device("cpu"), *self.others)]
-        self.live: Sequence[Any] = self.of_fit
-        self.seed(seed)
-
-    def seed(self, seed: int) -> None:
-        """Begin anew."""
-        for generator in self.of_fit:
-            generator.manual_seed(seed)
-
-    def states(self) -> list[torch.Tensor]:
-        """Return the states of the random generators, on the CPU and on the device."""
-        return [generator.get_state() for generator in self.live]
-
-    def set_states(self, states: Sequence[torch.Tensor]) -> None:
-        """Go on from there."""
-        for generator, state in zip(self.live, states, strict=True):
-            generator.set_state(state)
-
-    @contextlib.contextmanager
-    def used(self, *, torch_draws: bool) -> Iterator[None]:
-        """Draw from here in this thread; with `torch_draws` also where torch takes no generator.
-
-        That is so in every step on a device other than the CPU.
-        """
-        torch_draws = torch_draws or bool(self.others)
-        before = generator_of_fit()
-        _thread.generator = None if torch_draws else self.of_fit[0]
-        try:
-            with self._lent_to_torch() if torch_draws else contextlib.nullcontext():
-                yield
-        finally:
-            _thread.generator = before
-
-    @contextlib.contextmanager
-    def _lent_to_torch(self) -> Iterator[None]:
-        kind = self.others[0].type if self.others else "cuda"
-        with PROCESS, torch.random.fork_rng(self.others, device_type=kind):
-            states = self.states()
-            self.live = [torch.default_generator, *map(_OfTorch, self.others)]
-            try:
-                self.set_states(states)
-                yield
-            finally:
-                states, self.live = self.states(), self.of_fit
-                self.set_states(states)
+def random_states(device: str) -> list[torch.Tensor]:
+    """The states of torch's generators for the CPU and for a device."""
+    where = torch.device(device)
+    found = [torch.get_rng_state()]
+    if where.type == "cuda":
+        found.append(torch.cuda.get_rng_state(where))
+    elif where.type == "mps":
+        found.append(torch.mps.get_rng_state())
+    return found
 
 
-class _OfTorch:
-    """The generator that torch has for a device other than the CPU."""
-
-    def __init__(self, device: torch.device) -> None:
-        functions = torch.get_device_module(device)
-        self.get_state = partial(functions.get_rng_state, device)
-        self.set_state = partial(functions.set_rng_state, device=device)
-
-
-_thread = threading.local()
+def set_random_states(states: Sequence[torch.Tensor], device: str) -> None:
+    """Go on from there."""
+    where = torch.device(device)
+    torch.set_rng_state(states[0])
+    if where.type == "cuda":
+        torch.cuda.set_rng_state(states[1], where)
+    elif where.type == "mps":
+        torch.mps.set_rng_state(states[1])
 
 
-def generator_of_fit() -> torch.Generator | None:
-    """Return the generator of dropout on a CPU in this thread; None is torch's global one."""
-    return getattr(_thread, "generator", None)
+def seed_generators(seed: int, device: str) -> None:
+    """Begin anew with the generators of the CPU and of one device."""
+    where = torch.device(device)
+    kinds = [torch.device("cpu"), *([where] if where.type in ("cuda", "mps") else [])]
+    set_random_states([torch.Generator(d).manual_seed(seed).get_state() for d in kinds], device)
 
 
-def seeded(seed: int, device: str) -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def seeded(seed: int, device: str) -> Iterator[None]:
     """Seed torch inside the block and give the caller's generators back as they were.
 
-    Other threads of skdice wait meanwhile if they need torch's generators, so blocks are short.
+    They are those of the process: blocks in two threads at once draw from each other's numbers.
     """
-    return FitRandomState(seed, device).used(torch_draws=True)
+    before = random_states(device)
+    seed_generators(seed, device)
+    try:
+        yield
+    finally:
+        set_random_states(before, device)
 
 
 def autocast_dtype(precision: str, device: str) -> torch.dtype | None:

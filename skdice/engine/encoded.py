@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch.utils.data import Dataset
 
+from skdice.engine.layouts.layout import Layout, MicroBatch, grown
+from skdice.engine.updates import Update
 from skdice.text.encoding import Ragged, Window, Windows
 
 UNKNOWN = -100  # the target of a token that was not annotated
@@ -45,9 +48,11 @@ class EncodedDataset(Dataset):
     def __len__(self) -> int:
         return len(self.windows)
 
-    def __getitem__(self, i: int) -> tuple[Window, Any, Any]:
-        target = None if self.targets is None else self.targets[i]
-        return self.windows[i], target, None if self.weights is None else self.weights[i]
+    @property
+    def of_words(self) -> bool:
+        """Whether the outputs of a window are those of its words, and not one for all."""
+        positions = self.windows.columns.get("positions")
+        return positions is not None and bool(positions.sizes.any())
 
     @property
     def shares(self) -> np.ndarray:
@@ -81,7 +86,32 @@ class EncodedDataset(Dataset):
         sizes = [len(of_window) for of_window in of_windows]
         return np.concatenate(of_windows), np.repeat(self.shares[chosen], sizes)
 
-    def batches(self, layout: Any, rows: np.ndarray, size: int) -> list[Any]:
-        """Micro-batches of `size` of an update on some windows, in a `Layout`."""
-        parts = (rows[start : start + size] for start in range(0, len(rows), size))
-        return [layout.micro_batch(self, part) for part in parts]
+    def update(self, layout: Layout, rows: np.ndarray, size: int) -> Update:
+        """The micro-batches, of `size` windows each, of an update on some windows."""
+        parts = [
+            layout.micro_batch(self.windows, rows[start : start + size])
+            for start in range(0, len(rows), size)
+        ]
+        targets, weights = zip(*map(self._targets_of, parts), strict=True)
+        weight = None if weights[0] is None else torch.cat(weights)
+        return Update(parts, torch.cat(targets), weight, self.rows_of(rows))
+
+    def _targets_of(self, part: MicroBatch) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The target and the weight of each output of a micro-batch."""
+        assert self.targets is not None
+        of_windows = [np.asarray(self.targets[i]) for i in part.order]
+        found = (np.concatenate if self.of_words else np.stack)(of_windows)
+        whole = found.dtype.kind == "i"
+        target = torch.from_numpy(found.astype(np.int64, copy=False) if whole else found)
+        weight = None
+        if self.weights is not None:
+            sizes = [len(of_window) for of_window in of_windows] if self.of_words else 1
+            weight = torch.from_numpy(np.repeat(self.weights[part.order], sizes).astype(np.float32))
+            if target.shape == weight.shape:
+                weight = weight.masked_fill(target == UNKNOWN, 0.0)
+                target = target.clamp(min=0)
+        if part.n_outputs is not None:
+            weight = torch.ones(len(target)) if weight is None else weight
+            weight = grown(weight, part.n_outputs)
+            target = grown(target, part.n_outputs, part.padding_target)
+        return target, weight

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -57,6 +57,15 @@ class Examples:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A validation set, encoded once for all epochs."""
+
+    examples: Examples
+    sources: Any  # as in `Task.encode_sources`
+    encoded: Any  # a data set without targets
+
+
+@dataclass(frozen=True)
 class Growth:
     """New outputs of a head, whose classes stay sorted."""
 
@@ -79,8 +88,7 @@ class FitPlan:
     # Answers or entities, where the loss has no counts of classes.
     n_positives: int | None = None
     growth: Growth | None = None  # of the head, where there are new classes
-    # The validation set (Examples), scored after each epoch.
-    validation: Any = None
+    validation: Held | None = None  # scored after each epoch
     # The texts that the encoder cannot read whole.
     cuts: Cuts = field(default_factory=Cuts)
     # The estimator's attributes once the plan runs, including the untrained module.
@@ -128,16 +136,19 @@ def plan_fit(
     before, model, task = model, draft_of(model), model.task
     check_validation(X_val, y_val)
     # All else is said by the net.
-    if hasattr(model, "backbone") and model.verbose and len(X) >= MANY and ranks.rank() == 0:
+    many = isinstance(X, Sized) and len(X) >= MANY
+    if hasattr(model, "backbone") and model.verbose and many and ranks.rank() == 0:
         print(f"tokenising {len(X):,} texts", flush=True)
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
     data, held = task.examples(model, X, y, sample_weight), None
+    task.check_columns(model, X, reset=mode == "fresh")
     if X_val is not None:
         with naming({"X": "X_val", "y": "y_val"}):
             # Another copy, as `model` must learn from the training data only.
             held = task.examples(draft_of(model), X_val, y_val)
+        task.check_columns(model, X_val)
     data, lost = _without_weightless(task, data)
     try:
         data, held = task.learn(model, data, held, mode, classes)
@@ -166,8 +177,10 @@ def plan_fit(
     order = _order_of_outputs(before, model) if mode != "fresh" and task.has_classes else None
     cuts = Cuts()
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
+    validation = None
     if held is not None:
-        task.count_cuts(model, held.inputs, cuts)
+        sources, windows = task.encode_sources(model, held.inputs, cuts)
+        validation = Held(held, sources, task.unlabelled(windows))
     drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
     criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
     return FitPlan(
@@ -179,7 +192,7 @@ def plan_fit(
         rows=drawn,
         n_positives=task.n_positives(data),
         growth=None if order is None else _growth(model, order),
-        validation=held,
+        validation=validation,
         cuts=cuts,
         fitted=model.__dict__,
     )

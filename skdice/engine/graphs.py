@@ -12,15 +12,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
-from skdice.engine.devices import to_device
-from skdice.engine.layouts.layout import Batch
-from skdice.engine.module import set_buffer
+from skdice.engine import devices, ranks
+from skdice.engine.devices import random_states, set_random_states, to_device
+from skdice.engine.layouts.layout import MicroBatch
+from skdice.engine.updates import Update
 
 SEVERAL = "an update has several micro-batches, or texts of several windows"
 EAGER_RUNS = 2  # of a shape before it is recorded
@@ -169,35 +170,70 @@ def record(
 # ---- updates
 
 
-def graphs_of_updates(net: Any, fit: Any) -> Graphs:
-    """The updates of a fit, see `FineTuningNet.make_update`."""
+class Recorded:
+    """The updates of a fit, see `FineTuningNet.inner_step`."""
 
-    def update(inputs: dict[str, torch.Tensor]) -> Tensors:
+    def __init__(self, net: Any, layout: Any) -> None:
+        self.net, self.layout = net, layout
+        self.graphs = Graphs(self._update, net.device, why_eager(net, layout), self._keep)
+
+    def __call__(self, batch: Update) -> Tensors:
+        """Loss and logits of an update."""
+        given = None if self.graphs.reason else flat(batch)
+        if given is None:
+            self.graphs.reason = self.graphs.reason or SEVERAL
+            return cast(Tensors, self.net.inner_step(batch))
+        self.rows = batch.rows
+        return self.graphs(given)
+
+    def tell(self) -> None:
+        """Note in the history why updates are not recorded, and print it once."""
+        net, reason = self.net, self.graphs.reason
+        if net.verbose and not any("eager" in epoch for epoch in net.history[net.first_epoch_ :]):
+            print(f"updates are not recorded as CUDA graphs: {reason}", flush=True)
+        net.history.record("eager", reason)
+
+    def _update(self, inputs: dict[str, torch.Tensor]) -> Tensors:
         group: dict[str, Any] = dict(inputs)
-        if fit.layout is not None:
-            group["layout"] = fit.layout
+        if self.layout is not None:
+            group["layout"] = self.layout
         target, weight = group.pop("target"), group.pop("weight", None)
-        return net.make_update([([group], target, weight)], fit.draws)
+        part = MicroBatch([group], self.rows)
+        return cast(Tensors, self.net.inner_step(Update([part], target, weight, self.rows)))
 
-    def keep() -> Callable[[], None]:
-        states, memory = fit.draws.states(), dict(net.criterion_.named_buffers())
+    def _keep(self) -> Callable[[], None]:
+        net = self.net
+        states = random_states(net.device)
 
         def take_back() -> None:
-            fit.draws.set_states(states)
-            for name, values in memory.items():
-                set_buffer(net.criterion_, name, values)
-            scaler = torch.amp.GradScaler(
-                torch.device(net.device).type, enabled=net.scaler_.is_enabled()
-            )
+            set_random_states(states, net.device)
+            kind = torch.device(net.device).type
+            scaler = torch.amp.GradScaler(kind, enabled=net.scaler_.is_enabled())
             scaler.load_state_dict(net.scaler_.state_dict())  # not in the middle of an update
             net.scaler_ = scaler
 
         return take_back
 
-    return Graphs(update, net.device, why_eager(net, fit), keep)
+
+@contextmanager
+def recorded_updates(net: Any, layout: Any) -> Iterator[None]:
+    """Let a net record its updates in a block, on a GPU."""
+    if not devices.is_gpu(net.device):
+        yield
+        return
+    updates = net.recorded_ = Recorded(net, layout)
+    try:
+        with rates_on_device(net.optimizer_):
+            yield
+    finally:
+        net.recorded_ = None
+        recorded = updates.graphs.recorded
+        updates.graphs.shapes.clear()  # which hold memory of the GPU
+        if recorded:
+            give_memory_back()
 
 
-def why_eager(net: Any, fit: Any) -> str | None:
+def why_eager(net: Any, layout: Any) -> str | None:
     """Why the updates of a fit are not recorded; None if they are, until a recording is refused.
 
     Here is what a recording would get wrong without an error. What it refuses, it says itself.
@@ -205,9 +241,9 @@ def why_eager(net: Any, fit: Any) -> str | None:
     callbacks = [callback for _, callback in net.callbacks_]
     reasons = {
         "cuda_graphs is False": not net.cuda_graphs,
-        "several processes train together": fit.n_processes > 1,
+        "several processes train together": ranks.n_processes() > 1,
         "gradient_checkpointing computes layers twice": getattr(net.module_, "checkpointed", False),
-        "the loss has no heeds_weights": fit.layout is not None and not fit.layout.recurs,
+        "the loss has no heeds_weights": layout is not None and not layout.recurs,
         "the optimizer is no fused Adam or AdamW": not can_be_recorded(net.optimizer_),
         "a callback looks at gradients": any(map(looks_at_gradients, callbacks)),
     }
@@ -226,12 +262,12 @@ def looks_at_gradients(callback: Any) -> bool:
     return type(callback).on_grad_computed is not Callback.on_grad_computed
 
 
-def flat(batch: list[Batch]) -> dict[str, Any] | None:
+def flat(batch: Update) -> dict[str, Any] | None:
     """What an update reads, by name; None if that is not the tensors of one micro-batch."""
-    if len(batch) > 1 or len(batch[0][0]) > 1:
+    if len(batch.parts) > 1 or len(batch.parts[0].groups) > 1 or batch.windows is not None:
         return None
-    (group,), target, weight = batch[0]
-    given = {**group, "target": target, "weight": weight}
+    (group,) = batch.parts[0].groups
+    given = {**group, "target": batch.target, "weight": batch.weight}
     others = {name for name, v in given.items() if not (v is None or isinstance(v, torch.Tensor))}
     return given if others <= {"layout"} else None
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import fnmatch
-from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
 from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
-from skdice.engine.layouts import prepare_encoder
+from skdice.engine.layouts.architectures import mask_no_embeddings
 from skdice.engine.layouts.layout import Layout, nothing_further
 from skdice.engine.layouts.padded import PADDED
-from skdice.engine.parts import FastDropout, Float32Linear, use_fast_dropout
+from skdice.engine.parts import Float32Linear
 
 MOST_BIAS = 13.8  # that of a class with one example in a million
 
@@ -35,12 +32,13 @@ class EncoderModule(nn.Module):
     def __init__(self, encoder: Any, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
-        self.dropout = FastDropout(dropout)
-        prepare_encoder(encoder)
+        self.dropout = nn.Dropout(dropout)
+        mask_no_embeddings(encoder)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.checkpointed = False  # whether it keeps only the inputs of its layers
         self.trainable: set[str] | None = None  # with an adapter, the names of what is trained
+        self.made_of: dict[str, str] = {}  # parameters of the estimator that it was built by
 
     def train(self, mode: bool = True) -> Self:
         """Frozen parts stay in evaluation mode: dropout there would only be noise."""
@@ -94,14 +92,6 @@ class EncoderModule(nn.Module):
                 setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
         layer.out_features += len(odds)
 
-    def torch_draws(self, own_attention: bool) -> bool:
-        """Tell if other dropout than that of `skdice.engine.parts` runs in training on a CPU.
-
-        It may, where attention is not our own. Layers that compute again in the backward pass
-        restore the generators of torch by themselves, and none of ours.
-        """
-        return not own_attention or self.checkpointed or bool(self.adapted)
-
 
 class EncoderWithHead(EncoderModule):
     """`encoder` -> dropout -> a linear head of skdice's own.
@@ -125,7 +115,6 @@ class EncoderWithHead(EncoderModule):
         pooling: str | None = None,
     ) -> None:
         super().__init__(encoder, dropout)
-        use_fast_dropout(encoder)
         self.head = Float32Linear(encoder.config.hidden_size, n_outputs)
         _start_small(self.head)
         self.pooling = pooling
@@ -171,7 +160,6 @@ class TaskModel(EncoderModule):
     def __init__(self, model: Any, kind: str, dropout: float) -> None:
         super().__init__(model.base_model, dropout)
         self.head = model
-        use_fast_dropout(model)
         self.kind = kind
         self.of_texts = kind == "SequenceClassification"
         self.steps = () if self.of_texts else self._find_steps()
@@ -225,7 +213,7 @@ class TaskModel(EncoderModule):
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
         if positions is None:
             self.summaries.given = layout, inputs
-            return self.head(**layout.for_encoder(self.encoder, inputs, summaries=True)).logits
+            return self.head(**layout.for_encoder(self.encoder, inputs)).logits
         if not self.steps:
             given = layout.for_encoder(self.encoder, inputs)
             return self.all_logits(given).flatten(0, 1).index_select(0, positions)
@@ -375,70 +363,23 @@ def put_back(module: nn.Module, state: dict[str, torch.Tensor]) -> None:
         own[name].copy_(value)
 
 
-def set_buffer(module: nn.Module, name: str, value: torch.Tensor) -> None:
-    """Replace a buffer by its dotted name."""
-    owner, _, buffer = name.rpartition(".")
-    setattr(module.get_submodule(owner), buffer, value)
+def split_by_decay(groups: list[dict[str, Any]], weight_decay: float) -> list[dict[str, Any]]:
+    """Groups of an optimiser, in which biases and normalisation weights are not decayed.
 
-
-def copy_with_same_weights(module: nn.Module) -> Any:
-    """A copy that shares all tensors; its mode, hooks and attention are its own."""
-    memo = {
-        id(value): value
-        for part in module.modules()
-        for value in (*part.parameters(False), *part.buffers(False), *vars(part).values())
-        if isinstance(value, torch.Tensor)
-    }
-    return copy.deepcopy(module, memo)
-
-
-def parameter_groups(
-    module: nn.Module,
-    weight_decay: float | None,
-    patterns: Sequence[tuple[str, dict[str, Any]]] = (),
-) -> list[dict[str, Any]]:
-    """Trainable parameters in groups; biases and normalisation weights are not decayed.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    weight_decay : float or None
-        Of weight matrices; None leaves it to the optimiser, for all parameters.
-    patterns : list of (str, dict), default=()
-        Settings of the parameters whose names match, by the first pattern that does. With a
-        ``weight_decay`` among them all of these are decayed.
-
-    Returns
-    -------
-    list of dict
-        What no pattern matches comes first.
-
-    Raises
-    ------
-    ValueError
-        If a pattern matches no parameter of `module`.
+    A group with a decay of its own stays as it is.
     """
-    names = [name for name, _ in module.named_parameters()]
-    left = {name: p for name, p in module.named_parameters() if p.requires_grad}
-    for pattern, _ in patterns:
-        if not fnmatch.filter(names, pattern):
-            raise ValueError(
-                f"net_params: optimizer__param_groups has {pattern!r}, which matches no parameter: "
-                f"their names are such as {names[0]!r} and {names[-1]!r}"
-            )
-    groups: list[dict[str, Any]] = []
-    for pattern, settings in [*patterns, ("*", {})]:
-        chosen = [left.pop(name) for name in fnmatch.filter(left, pattern)]
-        if not weight_decay or "weight_decay" in settings:
-            decay = {} if weight_decay is None else {"weight_decay": weight_decay}
-            of_pattern = [{"params": chosen, **decay, **settings}]
-        else:
-            # Vectors are biases and normalisation weights, whatever an architecture calls them.
-            decayed = [p for p in chosen if p.ndim >= 2]
-            spared = [p for p in chosen if p.ndim < 2]
-            of_pattern = [
-                {"params": decayed, "weight_decay": weight_decay, **settings},
-                {"params": spared, "weight_decay": 0.0, **settings},
-            ]
-        groups = of_pattern + groups
-    return [group for group in groups if group["params"]]
+    if not weight_decay:
+        return [{"weight_decay": 0.0} | group for group in groups]
+    split = []
+    for group in groups:
+        if "weight_decay" in group:
+            split.append(group)
+            continue
+        # Vectors are biases and normalisation weights, whatever an architecture calls them.
+        decayed = [p for p in group["params"] if p.ndim >= 2]
+        spared = [p for p in group["params"] if p.ndim < 2]
+        split += [
+            {**group, "params": decayed, "weight_decay": weight_decay},
+            {**group, "params": spared, "weight_decay": 0.0},
+        ]
+    return [group for group in split if group["params"]]

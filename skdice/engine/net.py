@@ -1,56 +1,60 @@
-"""The skorch net behind the transformer estimators."""
+"""The skorch net behind the estimators: skorch's own loop, and what it lacks."""
 
 from __future__ import annotations
 
+import copy
 import math
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from skorch import NeuralNet
-from skorch.callbacks import EpochTimer
+from skorch.callbacks import EarlyStopping, EpochTimer, LRScheduler, PrintLog, ProgressBar
 from skorch.history import History
 from torch import nn
 
-from skdice._compat import expect_skipped_steps
+from skdice._checks import counted
+from skdice._progress import shows_bars
 from skdice.engine import devices, ranks
-from skdice.engine.callbacks import EpochLog, ProgressBar
+from skdice.engine.accumulation import accumulate
+from skdice.engine.ahead import ahead
+from skdice.engine.callbacks import Schedule
+from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import (
-    FitRandomState,
     autocast,
     autocast_dtype,
-    cpu_has_bf16,
+    bf16_gain,
     resolve_device,
+    seed_generators,
     seeded,
     to_device,
 )
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit import Fit, accumulate
-from skdice.engine.graphs import SEVERAL, Graphs, flat, give_memory_back
+from skdice.engine.graphs import Graphs, Recorded, recorded_updates
 from skdice.engine.layouts import layout_to_predict, layout_to_train
-from skdice.engine.layouts.layout import Batch, Inputs, Layout, Padding
-from skdice.engine.module import (
-    copy_with_same_weights,
-    parameter_groups,
-    put_back,
-    set_buffer,
-)
+from skdice.engine.layouts.layout import Layout, Padding
+from skdice.engine.module import split_by_decay
 from skdice.engine.parts import settle_attention
-from skdice.engine.recipe import schedule_factor
+from skdice.engine.updates import ByUpdate, Update, Updates, unchanged
+from skdice.engine.used_embeddings import training_used_embeddings
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
+LEAST_GAIN = 1.2  # by bfloat16, from which precision="auto" trains in it on a CPU
+MOST_SKIPPED = 10  # updates in a row that end a fit
+HIDDEN = ("eager", "train_batch_count", "batches")  # from the table of epochs
+CHECKED = 50  # updates between two looks at the losses: a GPU waits for each
 
 
 class FineTuningNet(NeuralNet):
-    """Fine-tune an `EncoderWithHead` on an `EncodedDataset`.
+    """Fine-tune an `EncoderWithHead` on an `EncodedDataset`, in skorch's loop.
 
     What skorch does not do is here: little padding, one update from several micro-batches that
-    equals the update from one big batch, autocast, gradient clipping and a schedule stepped with
-    each update. A `Fit` says which updates are made.
+    equals the update from one big batch, autocast, gradient clipping, a schedule stepped with each
+    update, and no wait for a GPU.
 
     Parameters
     ----------
@@ -62,17 +66,19 @@ class FineTuningNet(NeuralNet):
         Micro-batches of `batch_size` in one update.
     max_grad_norm : float or None, default=1.0
     weight_decay : float, default=0.01
+        Of weight matrices. ``optimizer__weight_decay`` is for all parameters.
     schedule : str, default="linear"
+        With `warmup`, the rate at each update. An `LRScheduler` among `callbacks` takes its place.
     warmup : float, default=0.1
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
     shuffle_seed : int, default=0
     keep_optimizer : bool, default=False
-        Keep the optimiser's state (for AdamW twice the weights) after `fit`, and in a pickle. A
-        series of `partial_fit` keeps it anyway while it lasts.
+        Keep the optimiser's state (for AdamW twice the weights) after a fit, and in a pickle. A
+        series of `partial_fit` with ``epochs=`` keeps it anyway while it lasts.
     pack : bool, default=True
-        Do without padding where the architecture can, see `Grouped` and `Rows`.
+        Do without padding where the architecture can, see `Grouped` and `Rows`. May change.
     cuda_graphs : bool, default=True
-        Record updates and predictions on a GPU and replay them, see `Graphs`.
+        Record updates and predictions on a GPU and replay them, see `Graphs`. May change.
     device : str, default="cpu"
         As in `resolve_device`.
     **kwargs
@@ -80,12 +86,20 @@ class FineTuningNet(NeuralNet):
     """
 
     device: str
-    fit_: Fit | None = None  # while it runs
-    # The copy that predicts while the module is trained; skorch takes a plain module for its own.
-    _twin: tuple[Any, ...] = ()
     applied: dict[str, Any] | None = None  # the parameters of an estimator that it predicts by
     _auto: bool = False  # whether the device was found by itself
     _predicting: tuple[Any, Graphs] | None = None  # a module's weights, and its forward passes
+    # Of the fit that runs.
+    n_updates_: int = 0  # of all its epochs; 0 where nobody knows how many will follow
+    done_: int = 0  # updates made so far
+    first_epoch_: int = 0  # epochs of earlier fits in the history
+    losses_: list[torch.Tensor]  # of this epoch's updates; NaN where one was skipped
+    bf16_: bool = False  # whether precision="auto" trains in bfloat16
+    stopped_: bool = False  # whether a callback ended it early
+    lr_of_epoch_: float | None = None  # at the epoch's first update
+    recorded_: Recorded | None = None  # its updates, on a GPU
+    draws_: Sequence[np.ndarray] | None = None  # the rows of each epoch, as a sampler drew them
+    valid_: Any = None  # the validation set
 
     def __init__(
         self,
@@ -105,10 +119,19 @@ class FineTuningNet(NeuralNet):
         cuda_graphs: bool = True,
         optimizer: Any = torch.optim.AdamW,
         device: str = "cpu",
+        train_split: Any = None,
+        use_caching: Any = False,
         **kwargs: Any,
     ) -> None:
-        found = resolve_device(device)
-        super().__init__(module, criterion=criterion, optimizer=optimizer, device=found, **kwargs)
+        super().__init__(
+            module,
+            criterion=criterion,
+            optimizer=optimizer,
+            device=resolve_device(device),
+            train_split=train_split,
+            use_caching=use_caching,
+            **kwargs,
+        )
         self._auto = device == "auto"
         self.padding = padding
         self.gradient_accumulation = gradient_accumulation
@@ -124,12 +147,11 @@ class FineTuningNet(NeuralNet):
 
     def __getstate__(self) -> dict[str, Any]:
         """The module once, and the optimiser, whose state is twice the weights, only if asked."""
-        kept = self.__dict__ | {"fit_": None, "_twin": (), "_predicting": None}
+        kept = self.__dict__ | {"_predicting": None}
         if self._auto and self.device.startswith("cuda"):
             kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
             kept.update(module=None, criterion=None)
-            kept.pop("schedule_", None)  # each fit makes its own
             if not self.keep_optimizer:
                 kept["optimizer_"] = None
         net = object.__new__(type(self))  # this one may be predicting meanwhile
@@ -140,23 +162,47 @@ class FineTuningNet(NeuralNet):
         super().__setstate__(state | {"device": resolve_device(state["device"])})
         if self.initialized_:
             self.module, self.criterion = self.module_, self.criterion_
-            self.set_training(False)  # whoever wrote it may have been training
+            self._set_training(False)
             settle_attention(self.module_, self.device)  # what trained on a GPU may be read here
             if self.optimizer_ is None:
                 self.initialize_optimizer()
 
+    # ---- callbacks
+
+    @property
+    def stops(self) -> list[EarlyStopping]:
+        """The callbacks that end a fit early."""
+        return [c for _, c in self.callbacks_ if isinstance(c, EarlyStopping)]
+
+    @property
+    def schedule_(self) -> Any:
+        """torch's scheduler of the fit that runs."""
+        return next(c.lr_scheduler_ for _, c in self.callbacks_ if isinstance(c, LRScheduler))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the fit made all its epochs, or was stopped by a callback for that."""
+        return self.stopped_ or len(self.epochs()) - self.first_epoch_ == self.max_epochs
+
     @property
     def _default_callbacks(self) -> list[tuple[str, Any]]:
-        shown = [("progress_bar", ProgressBar()), ("print_log", EpochLog())]
-        return [("epoch_timer", EpochTimer()), *(shown if self.verbose else [])]
+        given = [c[1] if isinstance(c, (tuple, list)) else c for c in self.callbacks or []]
+        kinds = [c if isinstance(c, type) else type(c) for c in given]
+        found: list[tuple[str, Any]] = [("epoch_timer", EpochTimer())]
+        if not any(issubclass(kind, LRScheduler) for kind in kinds):
+            found.append(("schedule", Schedule()))
+        if self.verbose:
+            bar = [("progress_bar", ProgressBar("count"))] if shows_bars() else []
+            found += [*bar, ("print_log", PrintLog(HIDDEN))]
+        return found
 
-    def copy_sharing_weights(self) -> FineTuningNet:
-        """A net with the same weights and optimiser; module, loss and history are its own."""
-        net = object.__new__(type(self))
-        net.__dict__ = self.__dict__ | {"_twin": (), "_predicting": None}
-        net.module = net.module_ = copy_with_same_weights(self.module_)
-        net.history = History(self.history)
-        return net
+    def initialize_callbacks(self) -> FineTuningNet:
+        """As in skorch, with those that end a fit behind all that record its last epoch."""
+        super().initialize_callbacks()
+        late = (Checkpoints, EarlyStopping)
+        self.callbacks_.sort(key=lambda named: isinstance(named[1], late))
+        self.callbacks_.sort(key=lambda named: isinstance(named[1], Checkpoints))
+        return self
 
     def epochs(self) -> list[dict[str, Any]]:
         """What was recorded of each epoch; of an interrupted one nothing."""
@@ -166,23 +212,18 @@ class FineTuningNet(NeuralNet):
             if "train_loss" in epoch
         ]
 
-    def go_back(self, weights: dict[str, torch.Tensor]) -> None:
-        """Take back what a `twin` has trained; the optimiser starts anew."""
-        put_back(self.module_, weights)
-        self.optimizer_.state.clear()
+    # ---- optimiser, precision
 
-    # ---- optimiser, schedule, precision
-
-    def initialize_optimizer(self, *args: Any, **kwargs: Any) -> FineTuningNet:
+    def initialize_optimizer(self, triggered_directly: bool | None = None) -> FineTuningNet:
         """Make the optimiser, with a group for each kind of parameter."""
-        # A warm start moves on with new data and a new schedule, so the optimiser is new too.
-        options = self.get_params_for("optimizer")
-        options.setdefault("lr", self.lr)
+        trained = [(n, p) for n, p in self.module_.named_parameters() if p.requires_grad]
+        (groups,), options = self.get_params_for_optimizer("optimizer", trained)
         if self.optimizer is torch.optim.AdamW and not {"fused", "foreach"} & set(options):
             # One kernel for all weights: on a CPU a tenth of the time of torch's own choice.
             options["fused"] = torch.device(self.device).type in ("cpu", "cuda")
-        decay = None if "weight_decay" in options else self.weight_decay
-        groups = parameter_groups(self.module_, decay, options.pop("param_groups", ()))
+        groups = groups[::-1]  # what no pattern names comes first: the history has its rate
+        if "weight_decay" not in options:
+            groups = split_by_decay(groups, self.weight_decay)
         self.own_rates_ = [group.get("lr") for group in groups]
         self.optimizer_ = self.optimizer(groups, **options)
         scales = autocast_dtype(self.precision, self.device) is torch.float16
@@ -208,164 +249,256 @@ class FineTuningNet(NeuralNet):
     def grow(self, odds: Sequence[float], order: np.ndarray) -> None:
         """Add outputs for new classes, as `EncoderModule.grow` does.
 
-        The optimiser keeps what it has averaged, with zeros for what is new.
+        The optimiser keeps its averages, but for the layer that grows.
         """
-        before, scaler = self.optimizer_, self.scaler_
-        olds = self._parameters()
+        state, scaler = self.optimizer_.state, self.scaler_
         with seeded(self.shuffle_seed, self.device):
             self.module_.grow(torch.tensor(odds), torch.from_numpy(order))
         self.initialize_optimizer()
         self.set_rate(self.lr)
         self.scaler_ = scaler
-        for old, new in zip(olds, self._parameters(), strict=True):
-            values = before.state.get(old, {})
-            if old.shape != new.shape:
-                tables = {k: v for k, v in values.items() if isinstance(v, torch.Tensor) and v.ndim}
-                if any(table.shape != old.shape for table in tables.values()):
-                    continue  # of an optimiser that keeps something else for the rows of a weight
-                zeros = new.new_zeros(len(new) - len(old), *new.shape[1:])
-                grown = {name: torch.cat([v, zeros.to(v)])[order] for name, v in tables.items()}
-                values = values | grown
-            self.optimizer_.state[new] = values
+        for parameter in self._parameters():
+            if parameter in state:
+                self.optimizer_.state[parameter] = state[parameter]
 
-    def start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
-        """Begin a schedule of so many updates; 0 where nobody knows how many will follow."""
-        self.n_steps_ = n_steps
-        factor = schedule_factor(schedule, n_steps, warmup)
-        self.schedule_ = torch.optim.lr_scheduler.LambdaLR(self.optimizer_, factor)
-        expect_skipped_steps(self.optimizer_)
+    def copied(self) -> FineTuningNet:
+        """A net to train on: this one stays as it is. Weights that are not trained are shared."""
+        shared = {id(p): p for p in self.module_.parameters() if not p.requires_grad}
+        net = object.__new__(type(self))
+        names = ("module_", "optimizer_", "scaler_")
+        own = copy.deepcopy([getattr(self, name) for name in names], shared)
+        net.__dict__ = self.__dict__ | dict(zip(names, own, strict=True))
+        net.__dict__ |= {"module": net.module_, "_predicting": None}
+        # Without those that the estimator added to its whole fit.
+        of_fit = ("valid_score", "early_stopping", "checkpoints")
+        net.callbacks_ = [named for named in self.callbacks_ if named[0] not in of_fit]
+        net.history = History(self.history)
+        return net
 
-    # ---- training
+    def _parameters(self) -> list[nn.Parameter]:
+        return [p for group in self.optimizer_.param_groups for p in group["params"]]
+
+    def precision_of(self, module: nn.Module) -> str:
+        """The precision of a pass: on a CPU, auto trains in bfloat16 where the processor gains.
+
+        It predicts in float32, so that a model gives the same probabilities on every processor.
+        """
+        if self.precision != "auto" or torch.device(self.device).type != "cpu":
+            return self.precision
+        return "bf16" if module.training and self.bf16_ else "fp32"
+
+    def gains_by_bf16(self) -> bool:
+        """Return True if training of this module gains by what this processor has for bfloat16."""
+        config = getattr(getattr(self.module_, "encoder", None), "config", None)
+        # In small models casting costs more than it saves.
+        large = getattr(config, "hidden_size", 0) >= 256
+        on_cpu = torch.device(self.device).type == "cpu"
+        return on_cpu and self.precision == "auto" and large and bf16_gain() >= LEAST_GAIN
+
+    # ---- training: the loop is skorch's `fit_loop`
 
     def partial_fit(
-        self, X: EncodedDataset, y: None = None, classes: None = None, **fit_params: Any
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        *,
+        epochs: int | None = None,
+        draws: Sequence[np.ndarray] | None = None,
+        valid: Any = None,
+        **fit_params: Any,
     ) -> FineTuningNet:
-        """Run a `Fit`; an interrupt reaches the caller once the net is in order again.
+        """As in skorch, but that Ctrl-C reaches the caller, and that ``on_train_end`` always runs.
 
         Parameters
         ----------
         X : EncodedDataset
         y, classes : ignored
-        **fit_params
-            Of `Fit`.
+        epochs : int or None, default=None
+            None is `max_epochs`, with the schedule. A number is one of many calls, of which nobody
+            knows how many will follow: the rate stays where it is, and the optimiser is kept.
+        draws : list of ndarray of int, or None, default=None
+            The rows that each epoch trains on, as a sampler drew them; None is every row once.
+        valid : Dataset or None, default=None
+            The validation set that callbacks get.
         """
         if not self.initialized_:
             self.initialize()
-        self.notify("on_train_begin", X=X, y=y)
-        fit: Fit | None = None
-        try:
-            fit = Fit(self, X, **fit_params)
-            fit.run()
-        finally:
-            self.notify("on_train_end", X=X, y=y)
-            self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
-            if fit_params.get("epochs") is None and not self.keep_optimizer:
-                self.optimizer_.state.clear()
-            if fit is not None and fit.recorded:
-                give_memory_back()
+        X = self.get_dataset(X, y)
+        n_epochs = self.max_epochs if epochs is None else epochs
+        self.draws_, self.valid_ = draws, valid
+        self.first_epoch_, self.done_, self.stopped_ = len(self.history), 0, False
+        self.losses_, self.lr_of_epoch_ = [], None
+        self.n_updates_ = 0 if epochs else Updates(self, len(X)).count(n_epochs)
+        ranks.start(self.module_, X.targets)
+        self.bf16_ = ranks.share(self.gains_by_bf16())
+        with (
+            seeded(self.shuffle_seed + self.first_epoch_, self.device),
+            training_used_embeddings(self, X) if epochs is None else nullcontext(),
+        ):
+            try:
+                self.notify("on_train_begin", X=X, y=y)
+                # Those of a checkpoint are done.
+                n_epochs -= n_epochs if self.stopped_ else len(self.history) - self.first_epoch_
+                with recorded_updates(self, self.layout(X)):
+                    self.fit_loop(X, y, epochs=n_epochs, **fit_params)
+            except KeyboardInterrupt:
+                self.stopped_ = any(stop.misses_ == stop.patience for stop in self.stops)
+                if not self.stopped_:
+                    raise
+            finally:
+                self.notify("on_train_end", X=X, y=y)
+                self.draws_ = self.valid_ = None  # a net holds no data
+                self.losses_ = []
+        self._set_training(False)
+        self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
+        if epochs is None and not self.keep_optimizer:
+            self.optimizer_.state.clear()
+        settle_attention(self.module_, self.device)
         return self
 
-    def layout(self, dataset: EncodedDataset) -> Layout | None:
-        """The layout of a fit's batches; None in a net that makes its own."""
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Say how long the fit will be."""
+        if self.verbose and self.n_updates_:
+            print(
+                f"lr {self.lr:g}, {counted(self.max_epochs, 'epoch')}, "
+                f"{counted(self.n_updates_, 'update')}, batches of {self.rows_of_update()}"
+                f"{self._why_bf16()}",
+                flush=True,
+            )
+
+    def _why_bf16(self) -> str:
+        """What precision="auto" trains in on a CPU, and why."""
+        config = getattr(getattr(self.module_, "encoder", None), "config", None)
+        if self.precision != "auto" or torch.device(self.device).type != "cpu" or config is None:
+            return ""
+        kind = "bf16" if self.bf16_ else "fp32"
+        if getattr(config, "hidden_size", 0) < 256:
+            return f", {kind} (so small an encoder gains nothing by bf16)"
+        return f", {kind} (bf16 multiplies at {bf16_gain():.1f} times the speed of fp32 here)"
+
+    def get_split_datasets(self, X: Any, y: Any = None, **fit_params: Any) -> tuple[Any, Any]:
+        """The training data, and the validation set that `partial_fit` was given."""
+        return X, self.valid_
+
+    def get_iterator(self, dataset: Any, training: bool = False) -> Any:
+        """A loader of updates, of which a layout makes the batches."""
+        which = "iterator_train" if training else "iterator_valid"
+        settings = {
+            "batch_size": None,
+            "sampler": Updates(self, len(dataset)),
+            "collate_fn": unchanged,
+            "generator": torch.Generator(),  # so that the loader draws nothing from the fit's own
+        }
+        given = self.get_params_for(which)
+        given.pop("batch_size", None)  # see `rows_of_batch`
+        by_update = ByUpdate(dataset, self.layout(dataset), self.rows_of_batch())
+        return getattr(self, which)(by_update, **(settings | given))
+
+    def rows_of_batch(self) -> int:
+        """The number of rows that are computed at once."""
+        size: int = getattr(self, "iterator_train__batch_size", self.batch_size)
+        return size
+
+    def rows_of_update(self) -> int:
+        """The number of rows of an update, over all processes."""
+        return self.rows_of_batch() * self.gradient_accumulation * ranks.n_processes()
+
+    def layout(self, dataset: Any) -> Layout | None:
+        """The layout of a fit's batches; None where the data set makes its own."""
         return layout_to_train(self, dataset)
 
-    def batches(self, dataset: Any, rows: np.ndarray, layout: Layout | None) -> list[Batch]:
-        """Micro-batches of these rows."""
-        batches: list[Batch] = dataset.batches(layout, rows, self.batch_size)
-        return batches
+    def run_single_epoch(
+        self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
+    ) -> None:
+        """As in skorch, but that losses are read once an epoch: a GPU would wait for each.
 
-    def set_training(self, mode: bool) -> None:
-        """Let module and loss learn, or not; meanwhile a copy with the same weights predicts."""
-        if mode and not self._twin:
-            self._twin = (copy_with_same_weights(self.module_).eval(),)
-        self.module_.train(mode)
-        self.criterion_.train(mode)
-        if not mode:
-            self._twin = ()
+        A validation set is scored by `ValidationScore`, and has no loss.
+        """
+        if not training:
+            return
+        self.lr_of_epoch_ = self.lr_of_epoch_ or float(self.optimizer_.param_groups[0]["lr"])
+        self.history.record("lr", self.lr_of_epoch_)
+        on_cpu = torch.device(self.device).type == "cpu"
+        batch: Update | None = None  # stays, if a checkpoint holds the epoch's last update
+        for batch in iterator if on_cpu else ahead(iterator):
+            self.notify("on_batch_begin", batch=batch, training=True)
+            step = step_fn(batch, **fit_params)
+            self.losses_.append(step["loss"])
+            self.done_ += 1
+            self.history.record_batch("train_batch_size", len(batch))
+            if on_cpu:
+                self.history.record_batch("train_loss", step["loss"].item())
+            self.notify("on_batch_end", batch=batch, training=True, **step)
+            if len(self.losses_) % CHECKED == 0:
+                self._check_losses(self.losses_[-MOST_SKIPPED:], batch)
+        losses = self._check_losses(self.losses_, batch)
+        made = losses[losses.isfinite()]
+        self.history.record("train_batch_count", len(losses))
+        self.history.record("train_loss", made.mean().item())
+        self.history.record("skipped_updates", len(losses) - len(made))
+        if self.recorded_ is not None and self.recorded_.graphs.reason:
+            self.recorded_.tell()
+        self.losses_, self.lr_of_epoch_ = [], None
 
-    def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
-        """Make one update from the micro-batches of `batch`; its loss is NaN if it is skipped."""
-        if not (self.module_.training and self.criterion_.training):
-            self.set_training(True)  # a callback may have changed it
-        fit, layout = self.fit_, batch[0][0][0].get("layout")
-        draws = FitRandomState(self.shuffle_seed, self.device) if fit is None else fit.draws
-        graphs = None if fit is None else fit.graphs
-        given = None if graphs is None or graphs.reason else flat(batch)
-        if graphs is not None and given is None:
-            graphs.reason = graphs.reason or SEVERAL
-        torch_draws = self.module_.torch_draws(getattr(layout, "own_attention", False))
-        lent = partial(draws.used, torch_draws=torch_draws)
-        if graphs is None or given is None:
-            loss, logits = self.make_update(batch, draws, lent)
-        else:
-            with lent():
-                loss, logits = graphs(given)
-        self.schedule_.step()  # also where an update is skipped: a GPU does not wait to know
+    def _check_losses(self, losses: list[torch.Tensor], batch: Update | None) -> torch.Tensor:
+        """The losses on the CPU; raise if none of them, or of the last ten, made an update."""
+        # One transfer an epoch instead of one a step keeps a GPU from waiting.
+        read = torch.stack(losses).cpu()
+        if not read[-MOST_SKIPPED:].isfinite().any():
+            rows = [] if batch is None else batch.rows.tolist()
+            raise ValueError(
+                f"the last {len(read[-MOST_SKIPPED:])} updates were skipped, as the loss or "
+                f"gradients were not finite: look at the training rows {rows} of "
+                "the last batch, counted without held-out rows, and try a lower lr than "
+                f"{self.lr} or precision='fp32', not {self.precision!r}"
+            )
+        return read
+
+    def train_step(self, batch: Update, **fit_params: Any) -> dict[str, Any]:
+        """Make one update; its loss is NaN if it is skipped."""
+        self._set_training(True)
+        if ranks.n_processes() > 1:
+            # Each draws dropout of its own, which a fit that goes on can draw again.
+            drawn = [self.shuffle_seed, len(self.history), len(self.losses_), ranks.rank()]
+            seed_generators(int(np.random.SeedSequence(drawn).generate_state(1)[0]), self.device)
+        step = self.inner_step if self.recorded_ is None else self.recorded_
+        loss, logits = step(batch)
         return {"loss": loss, "y_pred": logits}
 
-    def make_update(
-        self,
-        batch: list[Batch],
-        draws: FitRandomState,
-        lent: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def inner_step(self, batch: Update) -> tuple[torch.Tensor, torch.Tensor]:
         """Loss, gradients and a step of the optimiser, on a GPU without waiting for it.
 
-        The block of `lent`, in which `draws` are torch's, ends before callbacks are called: they
-        may wait for another thread that needs them.
+        This is what a graph replays.
 
         Returns
         -------
         loss, logits : Tensor
             The loss is NaN if the update was skipped.
         """
-        for parameter in self._parameters():
-            parameter.grad = None
-        is_stateful = getattr(self.criterion_, "is_stateful", False)
-        memory = dict(self.criterion_.named_buffers()) if is_stateful else {}
-        with lent():
-            if len(batch) == 1:
-                logits = self.of_texts(self.logits_of(batch[0][0]), batch)
-                loss = self.loss_of(logits, *batch[0][1:])
-                self.scaler_.scale(loss).backward()
-            else:
-                logits, loss = accumulate(self, batch, draws)
-        loss = loss.detach()
+        self.optimizer_.zero_grad(set_to_none=True)
+        if len(batch.parts) == 1:
+            logits = self.infer(batch)
+            loss = self.get_loss(logits, batch.target, batch)
+            self.scaler_.scale(loss).backward()
+        else:
+            logits, loss = accumulate(self, batch)
+        loss, parameters = loss.detach(), self._parameters()
         if ranks.n_processes() > 1:
-            ranks.average([loss, *(p.grad for p in self._parameters() if p.grad is not None)])
-        bad = self.update(batch, loss)
-        if bad is not False:
-            skipped = torch.as_tensor(bad)
-            loss = torch.where(skipped, torch.nan, loss)
-            for name, before in memory.items():  # in place, for graphs find it there
-                before.copy_(before.where(skipped, self.criterion_.get_buffer(name)))
-                set_buffer(self.criterion_, name, before)
-        return loss, logits.detach()
-
-    def _parameters(self) -> list[nn.Parameter]:
-        return [p for group in self.optimizer_.param_groups for p in group["params"]]
-
-    def update(self, batch: list[Batch], loss: torch.Tensor) -> torch.Tensor | bool:
-        """Take a step with the gradients that the weights have, if they and the loss are finite.
-
-        Returns
-        -------
-        bool, or Tensor of shape () off the CPU
-            Whether the update was skipped.
-        """
+            ranks.average([loss, *(p.grad for p in parameters if p.grad is not None)])
         scaled = self.scaler_.is_enabled()
-        if self.max_grad_norm is not None or self.callbacks:
+        if scaled and (self.max_grad_norm is not None or self.callbacks):
             self.scaler_.unscale_(self.optimizer_)
         if self.callbacks:
             named = list(self.module_.named_parameters())
-            self.notify("on_grad_computed", named_parameters=named, batch=batch)
+            self.notify("on_grad_computed", named_parameters=named, batch=batch, training=True)
+        whole = loss
         if self.max_grad_norm is not None:
-            norm = torch.nn.utils.clip_grad_norm_(self._parameters(), self.max_grad_norm)
+            norm = nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
         elif not scaled:
-            gradients = [p.grad for p in self._parameters() if p.grad is not None]
-            norm = torch.nn.utils.get_total_norm(gradients)
-        # A scaler finds infinite gradients by itself, and lowers its scale: no reason to stop.
-        whole = loss if scaled else loss + norm
+            norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        if not scaled:
+            whole = loss + norm  # a scaler finds infinite gradients itself, and lowers its scale
         waits = loss.device.type == "cpu" and not devices.is_gpu(self.device)
         bad: Any = not math.isfinite(whole.item()) if waits else ~whole.isfinite()
         if scaled:
@@ -376,89 +509,74 @@ class FineTuningNet(NeuralNet):
             self.optimizer_.step()
         elif not bad:
             self.optimizer_.step()
-        return bad
+        if bad is not False:
+            loss = torch.where(torch.as_tensor(bad), torch.nan, loss)
+        return loss, logits.detach()
 
-    def logits_of(self, inputs: Inputs) -> torch.Tensor:
-        """Logits of groups of inputs, one after the other, of the module that is trained."""
-        return self.outputs(self.module_, inputs)
+    def infer(self, x: Update, **fit_params: Any) -> torch.Tensor:
+        """Logits of all that an update reads; of texts, where these have several windows."""
+        outputs = [self.outputs(part.groups) for part in x.parts]
+        return x.of_texts(torch.cat(outputs) if len(outputs) > 1 else outputs[0], self.device)
 
-    def of_texts(self, outputs: torch.Tensor, batch: list[Batch]) -> torch.Tensor:
-        """Logits of texts from the outputs for all of a batch, where texts have windows."""
-        windows = batch[0][0][0].get("windows_of_texts")
-        return outputs if windows is None else to_device(windows, self.device)(outputs)
-
-    def outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
-        """Return the outputs of a module for the inputs of micro-batches, one after the other."""
-        parts = []
-        grouped = getattr(inputs[0].get("layout"), "own_attention", False)
-        settle_attention(module, self.device, grouped=grouped)
+    def outputs(self, groups: Sequence[Mapping[str, Any]]) -> torch.Tensor:
+        """The outputs of the module for groups of inputs, one after the other."""
+        own_attention = getattr(groups[0].get("layout"), "own_attention", False)
+        settle_attention(self.module_, self.device, grouped=own_attention)
         # Once for all groups, so that weights are rounded once.
-        with autocast(self.precision_of(module), self.device):
-            for group in inputs:
-                given = {k: v for k, v in group.items() if k != "windows_of_texts"}
-                parts.append(module(**{k: to_device(v, self.device) for k, v in given.items()}))
+        with autocast(self.precision_of(self.module_), self.device):
+            parts = [
+                self.module_(**{k: to_device(v, self.device) for k, v in group.items()})
+                for group in groups
+            ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def precision_of(self, module: nn.Module) -> str:
-        """The precision of a pass: on a CPU, auto trains in bfloat16 where the processor has it.
-
-        It predicts in float32, so that a model gives the same probabilities on every processor.
-        """
-        if self.precision != "auto" or torch.device(self.device).type != "cpu":
-            return self.precision
-        if not module.training:
-            return "fp32"
-        gains = self.gains_by_bf16() if self.fit_ is None else self.fit_.progress.bf16
-        return "bf16" if gains else "fp32"
-
-    def gains_by_bf16(self) -> bool:
-        """Return True if training of this module gains by what this processor has for bfloat16."""
-        config = getattr(getattr(self.module_, "encoder", None), "config", None)
-        # In small models casting costs more than it saves.
-        return getattr(config, "hidden_size", 0) >= 256 and cpu_has_bf16()
-
-    def loss_of(
-        self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
-    ) -> torch.Tensor:
-        """Return the loss of a batch whose logits are known."""
-        target, weight = (to_device(values, self.device) for values in (target, weight))
-        loss: torch.Tensor = self.criterion_(logits, target, sample_weight=weight)
-        return loss
+    def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Any:
+        """The loss of an update whose logits are known."""
+        target, weight = (to_device(values, self.device) for values in (y_true, X.weight))
+        return self.criterion_(y_pred, target, sample_weight=weight)
 
     # ---- prediction
-
-    def module_to_predict(self) -> nn.Module:
-        """The module; while it is in training, its copy in evaluation mode, which shares weights.
-
-        So training is the same whoever predicts meanwhile: a callback, another thread, or the
-        validation after an epoch. None of them waits for another.
-        """
-        for twin in self._twin:
-            for name, value in self.module_.named_buffers():  # some modules replace theirs
-                set_buffer(twin, name, value)
-            return twin
-        return self.module_
 
     @torch.no_grad()
     def logits(self, dataset: EncodedDataset) -> list[np.ndarray]:
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
-        module, size = self.module_to_predict(), max(self.batch_size, WINDOWS_TO_PREDICT)
-        layout = layout_to_predict(module, self.padding, device=self.device, pack=self.pack)
+        self._set_training(False)
+        size = max(self.batch_size, WINDOWS_TO_PREDICT)
+        layout = layout_to_predict(self.module_, self.padding, device=self.device, pack=self.pack)
         if devices.is_gpu(self.device):
-            forward = self._forward_passes(module, layout)
+            forward = self._forward_passes(layout)
             return layout.for_each(dataset.windows, size, lambda x: forward(x)[0])
-        return layout.for_each(dataset.windows, size, lambda x: self.outputs(module, [x]).float())
+        return layout.for_each(dataset.windows, size, lambda x: self.outputs([x]).float())
 
-    def _forward_passes(self, module: nn.Module, layout: Layout) -> Graphs:
+    def _forward_passes(self, layout: Layout) -> Graphs:
         """The forward passes of the weights as they lie, recorded as long as they lie there."""
-        lies = [tensor.data_ptr() for tensor in (*module.parameters(), *module.buffers())]
-        settings = self.device, self.precision, layout, *lies
+        tensors = (*self.module_.parameters(), *self.module_.buffers())
+        settings = self.device, self.precision, layout, *(t.data_ptr() for t in tensors)
         if self._predicting is None or self._predicting[0] != settings:
             net = weakref.proxy(self)  # so that a net that is dropped gives its memory back at once
 
             def forward(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor]:
-                return (net.outputs(module, [{**inputs, "layout": layout}]).float(),)
+                return (net.outputs([{**inputs, "layout": layout}]).float(),)
 
             reason = None if self.cuda_graphs else "cuda_graphs is False"
             self._predicting = settings, Graphs(forward, self.device, reason)
         return self._predicting[1]
+
+    def forward_iter(
+        self, X: Any, training: bool = False, device: str = "cpu"
+    ) -> Iterator[torch.Tensor]:
+        """The logits of all windows of a data set, or of an update, for skorch's ``predict``."""
+        if isinstance(X, Update):  # as `BatchScoring` has it
+            yield self.evaluation_step(X)
+            return
+        dataset = self.get_dataset(X)
+        found = self.logits(dataset)
+        if len(found):
+            yield torch.from_numpy((np.concatenate if dataset.of_words else np.stack)(found))
+
+    def _get_predict_nonlinearity(self) -> Any:
+        """What makes probabilities of logits, as the loss reads them, unless the user has said."""
+        if self.predict_nonlinearity != "auto":
+            return super()._get_predict_nonlinearity()
+        several = getattr(self.criterion_, "multilabel", False)
+        return torch.sigmoid if several else partial(torch.softmax, dim=-1)

@@ -1,7 +1,6 @@
-"""Parts of an encoder that are not torch's or transformers' own: attention, dropout, a last layer.
+"""Parts of an encoder that are not torch's or transformers' own: attention, a last layer.
 
-Attention is for batches without padding, and for masks that a GPU does not wait for. Dropout is
-drawn faster on a CPU.
+Attention is for batches without padding, and for masks that a GPU does not wait for.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from skdice._compat import attention_of
-from skdice.engine.devices import generator_of_fit
 
 UNPADDED = "skdice_sdpa"  # torch's attention, with or without `Groups`
-STEPS = 2**16  # of a probability of dropout
 
 
 class Float32Linear(nn.Linear):
@@ -31,45 +28,6 @@ class Float32Linear(nn.Linear):
             return super().forward(input)
         with torch.autocast(input.device.type, enabled=False):
             return super().forward(input.to(self.weight.dtype))
-
-
-# ---- dropout
-
-
-class FastDropout(nn.Dropout):
-    """As `torch.nn.Dropout`, with 16 random bits for each value on a CPU.
-
-    torch draws at least 64 bits a value there, on one thread: a tenth of a training step of a small
-    encoder. The probability is a multiple of 1/65,536, and the scale is exact for it.
-    """
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """As in `torch.nn.Dropout`."""
-        if not self.training or self.inplace or input.device.type != "cpu":
-            return super().forward(input)
-        return drop(input, self.p)
-
-
-def drop(values: torch.Tensor, p: float) -> torch.Tensor:
-    """Values of the CPU with a share of `p` set to 0, and the others scaled up."""
-    dropped = round(p * STEPS)
-    if dropped == 0:
-        return values
-    if dropped == STEPS:
-        return values * 0.0
-    count = values.numel()
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64)
-    bits.random_(-(2**63), None, generator=generator_of_fit())
-    kept = torch.empty_like(values, memory_format=torch.contiguous_format, requires_grad=False)
-    torch.ge(bits.view(torch.int16)[:count], dropped - STEPS // 2, out=kept.view(-1))
-    return values * kept.mul_(STEPS / (STEPS - dropped))
-
-
-def use_fast_dropout(module: nn.Module) -> None:
-    """Let every dropout layer of torch's in `module` draw as `FastDropout` does."""
-    for part in module.modules():
-        if type(part) is nn.Dropout:
-            part.__class__ = FastDropout
 
 
 # ---- attention
@@ -129,30 +87,8 @@ def _attention(
     seen = []
     for q, k, v, mask in zip(*parts, groups.masks, strict=True):
         shown = None if mask is None else mask[:, None, None]
-        if dropout and query.device.type == "cpu":
-            mixed = _drawn_attention(q, k, v, shown, dropout, scaling)
-        else:
-            mixed = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
-        seen.append(mixed)
+        seen.append(F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling))
     return groups.join(seen, heads)[None], None
-
-
-def _drawn_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    dropout: float,
-    scaling: float | None,
-) -> torch.Tensor:
-    """Attention as torch computes it on a CPU where there is dropout, with `drop`."""
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    scores = (query * scale) @ key.transpose(-1, -2)
-    if mask is not None:
-        scores += torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf)
-    # torch's softmax of 16-bit numbers takes twice the time.
-    shares = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-    return drop(shares.to(scores.dtype), dropout) @ value
 
 
 def _mask(*args: Any, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> Any:

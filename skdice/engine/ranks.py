@@ -9,13 +9,14 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from skdice.engine.checkpoints import digest
+from skdice._digest import digest
 
 # The number of the process that the launcher's variables are for. Workers of joblib, Dask and
 # multiprocessing inherit them with this one, and so know that they are others.
@@ -63,8 +64,8 @@ def share(value: Any) -> Any:
     return held[0]
 
 
-def start(module: nn.Module, targets: Any, *values: Any) -> Sequence[Any]:
-    """Let all processes begin with the first one's weights and values.
+def start(module: nn.Module, targets: Any) -> None:
+    """Let all processes begin with the first one's weights.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def start(module: nn.Module, targets: Any, *values: Any) -> Sequence[Any]:
         If they have different training data.
     """
     if (n := join()) == 1:
-        return values
+        return
     digests: list[Any] = [None] * n
     distributed.all_gather_object(digests, digest(targets))
     if len(set(digests)) > 1:
@@ -85,16 +86,21 @@ def start(module: nn.Module, targets: Any, *values: Any) -> Sequence[Any]:
             held = tensor.contiguous()
             distributed.broadcast(held, src=0)
             tensor.copy_(held)
-    return share(values)
 
 
-def rows_of_rank(rows: np.ndarray, n: int) -> tuple[np.ndarray, bool]:
+def rows_of_rank(rows: np.ndarray) -> tuple[np.ndarray, bool]:
     """The rows of an update that this process trains on, and whether they count.
 
     Where none is left for it, it gets one that does not: all take part in the losses' sums.
     """
+    n = n_processes()
     part = rows if n == 1 else np.array_split(rows, n)[rank()]
     return (part, True) if len(part) else (rows[:1], False)
+
+
+def weightless(update: Any) -> Any:
+    """The same update with weights of 0."""
+    return replace(update, weight=torch.zeros(len(update.target)))
 
 
 def average(values: Sequence[Tensor]) -> None:

@@ -30,7 +30,6 @@ import torch
 from skdice._checks import shown
 from skdice.backbones import load_config
 from skdice.engine import ranks
-from skdice.engine.encoded import EncodedDataset
 
 SCHEDULES = ("constant", "linear", "cosine")
 # Width up to which it holds: rate of full fine-tuning, the same for texts of two classes, and
@@ -207,7 +206,10 @@ def rows_of_update(model: Any) -> int:
     """Return the rows of one update, over all processes."""
     of_net = model.net_params or {}
     batches = of_net.get("gradient_accumulation", getattr(model, "gradient_accumulation", 1))
-    return int(given(model, "batch_size") * batches) * ranks.n_processes()
+    return (
+        int(given(model, "iterator_train__batch_size", "batch_size") * batches)
+        * ranks.n_processes()
+    )
 
 
 def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
@@ -272,8 +274,8 @@ def check_optimizer(model: Any) -> None:
         )
 
 
-def rate_of(model: Any, *, constant: bool = False) -> float:
-    """Return the learning rate of a fit; for a search also before one."""
+def rate_of(model: Any, y: Any = None, *, constant: bool = False) -> float:
+    """Return the learning rate of a fit that is planned, or before one of a fit on labels `y`."""
     if (rate := given(model, "optimizer__lr", "lr")) != "auto":
         return float(rate)
     config, adapted = _trained(model)
@@ -281,19 +283,8 @@ def rate_of(model: Any, *, constant: bool = False) -> float:
         getattr(config, "hidden_size", 768),
         _frozen(model, config),
         kind=config.model_type,
-        two_classes=model.task.has_two_classes(model),
+        two_classes=model.task.has_two_classes(model, y),
         adapted=adapted,
         constant=constant,
         batch_share=rows_of_update(model) / type(model).batch_size,
     )
-
-
-def spread_of_logits(net: Any, dataset: EncodedDataset) -> float:
-    """Return how far the outputs of some examples are apart."""
-    # The shorter rows tell as much in less time.
-    shorter = np.argsort(dataset.lengths, kind="stable")[: len(dataset) // 2 + 4]
-    rows = np.unique(shorter[np.linspace(0, len(shorter) - 1, 8).astype(int)])
-    logits = net.logits(EncodedDataset([dataset.windows[i] for i in rows]))
-    if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
-        logits = [row.reshape(-1, 1) for row in logits]
-    return float(np.vstack(logits).std(axis=0).max())

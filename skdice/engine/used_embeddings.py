@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -81,7 +83,8 @@ def _embedding(table: torch.Tensor, padding_idx: int | None) -> nn.Embedding:
     return nn.Embedding.from_pretrained(table, freeze=False, padding_idx=padding_idx)
 
 
-def train_used_embeddings(net: Any, dataset: Any) -> UsedEmbeddings | None:
+@contextmanager
+def training_used_embeddings(net: Any, dataset: Any) -> Iterator[None]:
     """Let `net` train the rows that `dataset` uses only, where AdamW can leave out all others.
 
     Not on a GPU, which moves the whole table in no time, nor where the optimiser is kept.
@@ -90,26 +93,24 @@ def train_used_embeddings(net: Any, dataset: Any) -> UsedEmbeddings | None:
     on_cpu = torch.device(net.device).type == "cpu"
     layer = _separable_layer(net.module_)
     if layer is None or not on_cpu or not plain or net.keep_optimizer:
-        return None
+        yield
+        return
     ids = np.unique(dataset.windows.columns["input_ids"].values)
     used = np.union1d(ids, [net.padding.token])
     if len(used) >= 0.75 * len(layer.weight):
-        return None
+        yield
+        return
     embeddings = UsedEmbeddings(layer, used)
     _put_in(net, embeddings)
-    return embeddings
-
-
-def train_whole_table(net: Any, embeddings: UsedEmbeddings) -> None:
-    """Let `net` have its own layer again, with all that was trained."""
-    (layer,) = embeddings.replaced
-    layer.weight = nn.Parameter(embeddings.whole())  # who still predicts reads the first values
-    _put_in(net, layer)
+    try:
+        yield
+    finally:
+        layer.weight = nn.Parameter(embeddings.whole())
+        _put_in(net, layer)
 
 
 def _put_in(net: Any, layer: nn.Module) -> None:
-    for module in {net.module_, net.module_to_predict()}:
-        module.encoder.set_input_embeddings(layer)
+    net.module_.encoder.set_input_embeddings(layer)
     net.initialize_optimizer()
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.layouts.layout import Batch, Layout, targets_of
-from skdice.text.encoding import Window, Windows
+from skdice.engine.layouts.layout import Layout
+from skdice.engine.updates import Update
+from skdice.text.encoding import Windows
 
 POOLINGS = ("max", "mean", "logsumexp")
 
@@ -131,42 +132,36 @@ class TextDataset(EncodedDataset):
         """The texts with these numbers."""
         return np.unique(chosen)
 
-    def batches(self, layout: Layout, rows: np.ndarray, size: int) -> list[Batch]:
-        """Micro-batches of an update on some texts.
+    def update(self, layout: Layout, rows: np.ndarray, size: int) -> Update:
+        """The micro-batches of an update on some texts.
 
         Each runs about as many subwords as `size` windows of full length have at most, however
-        long the texts are. The first of them holds the targets of all texts, and tells which
-        windows are theirs.
+        long the texts are.
         """
         counts = self.counts[rows]
         starts = np.repeat(self.ends[rows] - counts - np.cumsum(counts) + counts, counts)
-        chosen = _Numbered(self.windows, starts + np.arange(len(starts)))
-        runs = (np.cumsum(chosen.lengths) - 1) // (size * int(self.lengths.max()))
-        parts = [
-            layout.micro_batch(chosen, run)
-            for run in np.split(np.arange(len(runs)), np.flatnonzero(np.diff(runs)) + 1)
-        ]
+        chosen = starts + np.arange(len(starts))
+        runs = (np.cumsum(self.lengths[chosen]) - 1) // (size * int(self.lengths.max()))
+        cuts = np.flatnonzero(np.diff(runs)) + 1
+        parts = [layout.micro_batch(self.windows, part) for part in np.split(chosen, cuts)]
+        sizes = [len(part.order) if part.n_outputs is None else part.n_outputs for part in parts]
+        outputs = zip(parts, np.cumsum(sizes) - sizes, strict=True)
+        at = np.concatenate([first + np.arange(len(part.order)) for part, first in outputs])
+        order = np.concatenate([part.order for part in parts])
         inside = torch.arange(int(counts.max())) < torch.from_numpy(counts)[:, None]
         places = torch.zeros(inside.shape, dtype=torch.int64)
-        numbers, counted = targets_of(parts)
-        if counted is not None:  # what is padded stands for no window
-            numbers = numbers.masked_fill(counted == 0, len(chosen.places))
-        places[inside] = numbers.argsort(stable=True)[: len(chosen.places)]
-        parts[0][0][0]["windows_of_texts"] = WindowsOfTexts(places, inside, self.pooling)
+        # A text that is drawn twice has its windows twice; equal outputs serve either.
+        places[inside] = torch.from_numpy(at[np.argsort(order, kind="stable")][_ranks(chosen)])
         assert isinstance(self.targets, np.ndarray)
-        target, weight = torch.from_numpy(self.targets[rows]), None
+        weight = None
         if self.weights is not None:
             weight = torch.from_numpy(self.weights[rows].astype(np.float32))
-        none = target[:0], None if weight is None else weight[:0]
-        return [(parts[0][0], target, weight), *((inputs, *none) for inputs, _, _ in parts[1:])]
+        target = torch.from_numpy(self.targets[rows])
+        return Update(
+            parts, target, weight, self.rows_of(rows), WindowsOfTexts(places, inside, self.pooling)
+        )
 
 
-class _Numbered:
-    """Windows for a `Layout`, each with its number as the target."""
-
-    def __init__(self, windows: Windows[Any], places: np.ndarray) -> None:
-        self.windows, self.places = windows, places
-        self.lengths = windows.lengths[places]
-
-    def __getitem__(self, i: int) -> tuple[Window, np.int64, None]:
-        return self.windows[self.places[i]], np.int64(i), None
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """The place of each value among all, sorted; equal ones in their order."""
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import Parameter, signature
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,20 +12,19 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
-from skorch import NeuralNet
+from skorch.callbacks import EarlyStopping
 from skorch.history import History
 
 from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
-from skdice._fitting import check_number, check_params, draft_of
+from skdice._digest import digest
+from skdice._fitting import check_params, draft_of
 from skdice._warn import warn
 from skdice.engine import ranks
-from skdice.engine.callbacks import check_callbacks
-from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
-from skdice.engine.devices import check_device, seeded, tell_of_load
-from skdice.engine.fit import FORMAT
-from skdice.engine.fit_plan import Examples, FitPlan, Mode, plan_fit, start_head
-from skdice.engine.module import trained_state
+from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
+from skdice.engine.checkpoints import FORMAT, Checkpoints, check_folder
+from skdice.engine.devices import check_device, resolve_device, seeded
+from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
 from skdice.exceptions import CollapseWarning
@@ -36,11 +32,10 @@ from skdice.losses import Loss
 from skdice.losses.base import resolve_loss
 from skdice.losses.of_estimator import check_given
 
-# A net has collapsed if its outputs differ between examples by less than this share of their
-# difference before training: it predicts the same for every example.
-COLLAPSED = 0.05
 # Parameters that do not change the result of a fit.
-NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose")
+NO_MATTER = ("checkpoint_dir", "checkpoint_every", "device", "verbose")
+# Settings of a net that `net_params` may not hold.
+OF_ESTIMATOR = {"module", "criterion", "callbacks", "train_split", "warm_start"}
 # Parameters that act on a fitted estimator at once; the others act in `fit`.
 INFERENCE_PARAMS = (
     *("batch_size", "device", "precision", "max_length", "stride", "label_all_subwords"),
@@ -84,8 +79,7 @@ class NetEstimator(BaseEstimator):
         "callbacks": [list, None],
         "net_params": [dict, None],
         "checkpoint_dir": [str, Path, None],
-        "checkpoint_every": [Interval(Integral, 1, None, closed="left"), str],
-        "resume": [StrOptions({"auto", "never"})],
+        "checkpoint_every": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -93,7 +87,7 @@ class NetEstimator(BaseEstimator):
     loss: str | Loss = "ce_dice"
     max_epochs: int | str
     lr: float | str
-    batch_size: int
+    batch_size: int | str
     weight_decay: float
     schedule: str = "linear"
     warmup: float
@@ -105,8 +99,7 @@ class NetEstimator(BaseEstimator):
     callbacks: list[Any] | None = None
     net_params: dict[str, Any] | None = None
     checkpoint_dir: str | Path | None = None
-    checkpoint_every: int | str = "60s"
-    resume: str = "auto"
+    checkpoint_every: float = 60.0
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
@@ -134,24 +127,26 @@ class NetEstimator(BaseEstimator):
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
         check_given(self.loss)
+        check_params(self)
         self._check_inference_params()
-        if self.net_params:
-            check_net_params(self.net_params)
-        if self.callbacks or self.net_params:
-            check_callbacks(self.callbacks, self.net_params)
+        if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
+            raise ValueError(
+                f"net_params holds {sorted(of_estimator)}, which the estimator has itself: a loss, "
+                "callbacks, early_stopping or X_val, warm_start"
+            )
+        check_callbacks(self.callbacks)
         if self.checkpoint_dir is not None:
             self._check_checkpoints()
         self.task.check_params(self, mode)
 
     def _check_checkpoints(self) -> None:
-        parse_interval(self.checkpoint_every)
         if not isinstance(self.random_state, Integral):
             raise ValueError(
                 f"checkpoint_dir={str(self.checkpoint_dir)!r} needs a seed, and random_state is "
                 f"{self.random_state!r}: give an int, so that a fit which goes on draws the same "
                 "batches"
             )
-        if self.callbacks or (self.net_params or {}).get("callbacks"):
+        if self.callbacks:
             raise ValueError(
                 f"checkpoint_dir={str(self.checkpoint_dir)!r} and callbacks: what a callback "
                 "remembers is in no checkpoint. Leave out one of the two"
@@ -159,8 +154,8 @@ class NetEstimator(BaseEstimator):
         check_folder(self.checkpoint_dir)
 
     def _check_inference_params(self) -> None:
-        """Refuse bad parameters before a fit or a prediction."""
-        check_params(self)
+        """Refuse bad ones of the parameters that a prediction reads."""
+        check_params(self, INFERENCE_PARAMS)
         if check_device(self.device) == "cpu" and getattr(self, "precision", None) == "fp16":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
@@ -190,46 +185,24 @@ class NetEstimator(BaseEstimator):
         return self._run(plan_fit(self, X, y, sample_weight, X_val, y_val, mode=mode))
 
     def _run(self, plan: FitPlan) -> Self:
-        """Train as planned.
+        """Train as planned, on a draft that takes this object's place once it is trained.
 
-        The estimator can be used after an interrupt, with the weights of that moment. After an
+        After an interrupt the estimator has the weights of that moment, as in skorch; after an
         error it is what it was before.
         """
-        if self.callbacks or self.net_params:
-            check_callbacks(self.callbacks, self.net_params, plan.validation is not None)
+        check_callbacks(self.callbacks, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
-        before, net, weights = self.__dict__, None, None
         draft = draft_of(self)
         draft.__dict__ = plan.fitted
+        draft._resolve_schedule(plan)
+        draft.net_ = draft._net_for(plan)
+        draft.net_.applied = draft._inference_params()
         try:
-            draft._resolve_schedule(plan)
-            net = draft._net_for(plan)
-            if net.verbose:
-                tell_of_load(net.device)
-            spread = draft._spread(net, plan)
-            net.set_training(True)  # from here on, whoever predicts takes a copy of the module
-            draft.net_, net.applied = net, draft._inference_params()
-            if plan.mode == "partial":  # which trains the weights that there are
-                weights = copy.deepcopy(trained_state(before["net_"].module_))
-            self.__dict__ = draft.__dict__  # at once, for who predicts meanwhile: see `of_one_fit`
-            self._train(net, plan)
-            if spread > 0 and not self._spread(net, plan) > COLLAPSED * spread:
-                warn(
-                    f"the fitted model predicts the same for every example. With lr={self.lr_} the "
-                    f"encoder has lost what it knew: try lr={self.lr_ / 10:.1g}, or warmup above "
-                    f"{self.warmup}",
-                    CollapseWarning,
-                )
-        except BaseException as error:
-            begun = self.__dict__ is draft.__dict__
-            if not begun or not isinstance(error, KeyboardInterrupt):
-                self.__dict__ = before
-                if weights is not None:
-                    self.net_.go_back(weights)
+            draft._train(plan)
+        except KeyboardInterrupt:
+            self.__dict__ = draft.__dict__
             raise
-        finally:
-            if net is not None:
-                net.set_training(False)
+        self.__dict__ = draft.__dict__
         return self
 
     def _resolve_schedule(self, plan: FitPlan) -> None:
@@ -240,65 +213,96 @@ class NetEstimator(BaseEstimator):
         self.lr_ = float(rate_of(self, constant=plan.epochs is not None))
         start_head(self, plan)
 
-    def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
-        checkpoints, score = self._checkpoints(plan), None
-        if plan.validation is not None:
-            score = partial(self._validation_score, plan.validation)
+    def _train(self, plan: FitPlan) -> None:
+        """Run the net's fit, and note what it predicted."""
+        net, held = self.net_, plan.validation
+        for _, callback in net.callbacks_:
+            if isinstance(callback, AfterEpoch):
+                callback.model = self
+        draws = plan.rows and plan.rows[: self.max_epochs_]
+        valid = None if held is None else held.encoded
         try:
-            net.partial_fit(
-                plan.dataset,
-                epochs=plan.epochs,
-                rows=plan.rows and plan.rows[: self.max_epochs_],
-                validation_score=score,
-                patience=patience_of(self) if self.early_stopping else None,
-                checkpoints=checkpoints,
-            )
+            net.partial_fit(plan.dataset, epochs=plan.epochs, draws=draws, valid=valid)
         finally:
+            for stop in net.stops:
+                stop.best_model_weights_ = None  # the module has them
             self.history_ = net.epochs()
             self.n_iter_ = len(self.history_)
+        if held is not None:
+            self.task.after_training(self, held.examples, self._outputs_of_held(held))
+        if plan.epochs is None:
+            self._tell_of_nothing_found()
+
+    def _callbacks_of(self, plan: FitPlan) -> list[Any]:
+        """The user's callbacks, and those of the estimator."""
+        of_user = clone(self.callbacks, safe=False) if self.callbacks else []
+        found = [("predicted", Predicted(self.task.named(self)))]
         if (held := plan.validation) is not None:
-            self.task.after_training(self, held, self._row_outputs(held.inputs, tell=False))
+            found.append(("valid_score", ValidationScore(partial(self._score_of_held, held))))
+        if self.early_stopping:
+            stop = EarlyStopping(
+                "valid_score",
+                patience=patience_of(self),
+                lower_is_better=False,
+                threshold=0.0,
+                load_best=True,
+            )
+            found.append(("early_stopping", stop))
+        if self.checkpoint_dir is not None and plan.epochs is None:
+            identity = self._identity(plan)
+            checkpoints = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)
+            found.append(("checkpoints", checkpoints))
+        return [*found, *of_user]
 
-    def _validation_score(self, held: Examples) -> float:
-        return self.task.validation_score(self, held, self._row_outputs(held.inputs, tell=False))
+    def _score_of_held(self, held: Held) -> float:
+        blocks = self._outputs_of_held(held)
+        return self.task.validation_score(self, held.examples, blocks)
 
-    def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Iterator[tuple[Any, Any]]:
-        """Sources of a block of checked inputs, and what the model gives for each."""
+    def _outputs_of_held(self, held: Held) -> list[tuple[Any, Any]]:
+        return [(held.sources, self._outputs_of(held.sources, held.encoded))]
+
+    def _outputs_of(self, sources: Any, encoded: Any) -> Any:
+        """What the model gives for each row of encoded inputs."""
         raise NotImplementedError
 
-    def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
-        """The checkpoints of this fit, found again by a fit with the same data and parameters.
+    def _tell_of_nothing_found(self) -> None:
+        """Warn if the outputs of the last epoch name one class only."""
+        seen = dict(self.net_.callbacks_)["predicted"].seen_
+        nothing = None if seen is None else self.task.nothing_found(self, seen)
+        if nothing is not None:
+            updates = self.net_.done_
+            warn(
+                f"the fitted model {nothing}: the outputs of its last epoch say so for every "
+                f"training row. It made {updates} updates at lr={self.lr_:g}, which may be too "
+                "few, or too high a rate for the encoder to keep what it knew: try more "
+                "max_epochs, or another lr. Where positives are rare, one half may be too high a "
+                "threshold: BiasTunedClassifier finds another",
+                CollapseWarning,
+            )
 
-        If several processes train together, the first of them reads and writes the checkpoints.
-        """
-        if self.checkpoint_dir is None or plan.epochs is not None or ranks.rank() > 0:
-            return None
+    def _identity(self, plan: FitPlan) -> str:
+        """A digest by which a fit with the same data and parameters finds its checkpoints."""
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in NO_MATTER}
         settings |= {"lr": self.lr_, "max_epochs": self.max_epochs_}
         settings["batch_size"] *= ranks.n_processes()
         # Random numbers and the table of used embeddings are of one kind of device.
-        settings["device"] = torch.device(self.net_.device).type
-        module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
-        data = vars(plan.dataset), plan.validation
-        identity = digest(FORMAT, settings, data, module, criterion)
-        checkpoints = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)
-        if self.resume == "never":
-            checkpoints.clear()
-        return checkpoints
+        settings["device"] = torch.device(resolve_device(self.device)).type
+        data = vars(plan.dataset), plan.validation and plan.validation.examples
+        module, criterion = plan.fitted["module_"].state_dict(), plan.criterion
+        return digest(FORMAT, settings, data, module, dict(criterion.named_buffers()))
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
-        """The net for a plan: a new one, or with `partial_fit` one with the present weights."""
+        """The net for a plan: a new one, or with `partial_fit` a copy of the one there is."""
         if plan.mode == "partial":
             self._check_fitted()
-            net = self.net_.copy_sharing_weights()
+            net = self.net_.copied()
             net.criterion_ = plan.criterion.to(net.device)
             net.set_rate(self.lr_)
             return net
         try:
-            net = self._make_net(plan.criterion, plan.seed)
+            net = self._make_net(plan.criterion, plan.seed, self._callbacks_of(plan))
             with seeded(plan.seed, net.device):
                 net.initialize()
-            net.module_.eval()  # until it is trained, predictions need no copy of it
         except (TypeError, ValueError, AttributeError) as error:
             if not self.net_params:
                 raise
@@ -307,7 +311,9 @@ class NetEstimator(BaseEstimator):
             net.history = History(self.net_.history)
         return net
 
-    def _net_settings(self, criterion: Any, seed: int, **settings: Any) -> dict[str, Any]:
+    def _net_settings(
+        self, criterion: Any, seed: int, callbacks: list[Any] | None, **settings: Any
+    ) -> dict[str, Any]:
         """Settings of every net and the estimator's `settings`; `net_params` overrides both."""
         given = {
             name: int(value) if isinstance(value, np.integer) else value
@@ -324,45 +330,6 @@ class NetEstimator(BaseEstimator):
             lr=getattr(self, "lr_", 1.0),
             batch_size=self.batch_size,
             device=self.device,
-            train_split=None,
-            callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
+            callbacks=callbacks,
             verbose=int(self.verbose) if ranks.rank() == 0 else 0,
         ) | {**settings, **given}
-
-    def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
-        """Return how far outputs differ between examples; 0 where this is not checked."""
-        return 0.0
-
-
-def check_net_params(net_params: dict[str, Any]) -> None:
-    """Refuse settings in `net_params` that a net could not use, such as "auto" for a number."""
-    settings = {*signature(FineTuningNet).parameters, *signature(NeuralNet).parameters} - {"kwargs"}
-    for name, value in net_params.items():
-        # Those of a part, as in `optimizer__betas`, are checked when the part is made.
-        if str(name).partition("__")[0] not in settings:
-            raise ValueError(
-                f"net_params={shown(net_params)}: a net has no setting {name!r}: use those of "
-                "skorch's NeuralNet, such as 'optimizer' or 'iterator_train__num_workers'"
-            )
-        kinds = (OF_NET | OF_TEXT_NET).get(name.removeprefix("optimizer__"), ())
-        check_number(f"net_params: {name}", value, kinds)
-    optimizer: Any = net_params.get("optimizer", torch.optim.AdamW)
-    step = getattr(getattr(optimizer, "func", optimizer), "step", None)
-    closure = signature(step).parameters.get("closure") if callable(step) else None
-    if closure is not None and closure.default is Parameter.empty:
-        raise ValueError(
-            f"net_params: optimizer={shown(optimizer)} computes the loss anew within a step, and a "
-            "net here makes its steps from gradients: give another, such as torch.optim.AdamW"
-        )
-    groups = net_params.get("optimizer__param_groups") or ()
-    for group in groups if isinstance(groups, (tuple, list)) else [groups]:
-        if not (
-            isinstance(group, (tuple, list)) and len(group) == 2 and isinstance(group[1], dict)
-        ):
-            raise ValueError(
-                f"net_params: optimizer__param_groups holds {shown(group)}: give pairs of a "
-                'pattern and a dict, such as ("head*", {"lr": 1e-3})'
-            )
-        for name in {"lr", "weight_decay"} & group[1].keys():
-            what = f"net_params: optimizer__param_groups, {group[0]!r}, {name}"
-            check_number(what, group[1][name], [Interval(Real, 0, None, closed="left"), None])

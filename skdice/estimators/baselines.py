@@ -24,7 +24,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._fitting import all_or_nothing, check_params
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.fit_plan import draw_epochs, draw_seed
 from skdice.estimators.evaluation import ClassScores, SpanScores
@@ -90,6 +90,8 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     classes_ : ndarray of shape (n_classes,)
     positive_ : int
         Index of the positive class of two.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X was a frame; other columns are refused from then on.
     vectorizer_ : FeatureUnion
     model_ : LogisticRegression
         Its class k is ``classes_[k]``.
@@ -157,6 +159,7 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
                 f"y has shape {labels.shape}, and a TfidfClassifier gives one label a row: fit one "
                 "for each column, or use DiceSequenceClassifier"
             )
+        self.task.check_columns(self, X, reset=True)
         self._width = check_width(texts, None, self)
         self.classes_, target = np.unique(labels, return_inverse=True)
         counts = np.bincount(target)
@@ -198,24 +201,22 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         self.model_.fit(table[rows], target[rows], sample_weight=weights)
         return self
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Labels of shape (n,)."""
         chosen = self._of_rows(X, "predict")  # refuses to predict before `fit`
         return self.classes_[chosen]
 
-    @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of shape (n, n_classes), in the order of `classes_`."""
         return self._of_rows(X, "predict_proba")
 
-    @of_one_fit
     def decision_function(self, X: Rows) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return self._of_rows(X, "decision_function")
 
     def _of_rows(self, X: Any, method: str) -> np.ndarray:
         check_is_fitted(self)
+        self.task.check_columns(self, X)
         texts = as_texts(X, may_be_empty=True)
         check_width(texts, self._width, self)
         # scikit-learn refuses to predict no row at all.
@@ -370,7 +371,6 @@ default="auto"
         self.classes_, self.scheme_ = np.array(classes), scheme
         return self
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """The most probable tags of each sentence, as a 1-D object array of lists."""
         check_is_fitted(self)
@@ -382,7 +382,6 @@ default="auto"
             ]
         )
 
-    @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of each tag, an array (n_tokens, n_classes) for each sentence."""
         check_is_fitted(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -14,9 +14,8 @@ from sklearn.utils import Tags
 from torch import nn
 
 from skdice._compat import StrOptions
-from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data
-from skdice.engine.layouts.layout import Batch, Padding
+from skdice.engine.layouts.layout import Padding
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator
@@ -28,23 +27,20 @@ from skdice.tasks.numbers import Numbers, NumericDataset, as_tensor, checked_row
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
+    def get_dataset(self, X: Any, y: Any = None) -> NumericDataset:
+        """Rows of numbers with class indices, as skorch users give them, or such a data set."""
+        return X if isinstance(X, NumericDataset) else NumericDataset(X, y)
+
     def layout(self, dataset: Any) -> None:
         """There is none: all rows are equally long."""
-
-    def batches(self, dataset: Any, rows: np.ndarray, layout: Any = None) -> list[Batch]:
-        """All rows of an update at once, in the order of the data."""
-        place = np.sort(rows)
-        weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
-        # Indexing by row numbers has made a copy already.
-        X = as_tensor(dataset.X[place], copy=False)
-        return [([{"X": X}], torch.from_numpy(dataset.targets[place]), weight)]
 
     @torch.no_grad()
     def logits(self, dataset: Any) -> Any:
         """Logits of all rows, an array of shape (n_rows, n_classes)."""
-        module, size = self.module_to_predict(), 4096
+        self._set_training(False)
+        size = 4096
         parts = [
-            self.outputs(module, [{"X": as_tensor(dataset.X[start : start + size])}]).cpu().numpy()
+            self.outputs([{"X": as_tensor(dataset.X[start : start + size])}]).cpu().numpy()
             for start in range(0, len(dataset), size)
         ]
         return np.concatenate(parts)
@@ -77,8 +73,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     n_iter_no_change : int
         Epochs without a better score before `early_stopping` ends the fit.
     callbacks : list of skorch callbacks or None
-        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
-        are refused: `early_stopping` records ``valid_score``.
+        Callbacks for the skorch net. An `LRScheduler` takes the place of `schedule`.
     net_params : dict or None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}`` the parameters of these names
@@ -177,17 +172,14 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         """
         return self._fit(X, y, sample_weight)
 
-    @of_one_fit
     def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
         return decided(self, self._logits(X))
 
-    @of_one_fit
     def decision_function(self, X: Data) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return decision_scores(self, self._logits(X))
 
-    @of_one_fit
     def predict_proba(self, X: Data) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
@@ -195,13 +187,13 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     # ---- the steps
 
-    def _make_net(self, criterion: Any, seed: int) -> NumericNet:
+    def _make_net(
+        self, criterion: Any, seed: int, callbacks: list[Any] | None = None
+    ) -> NumericNet:
         settings = self._net_settings(
-            criterion, seed, padding=Padding(0), precision="fp32", max_grad_norm=None,
+            criterion, seed, callbacks, padding=Padding(0), precision="fp32", max_grad_norm=None,
             batch_size=self.batch_size_,
         )  # fmt: skip
-        if settings["verbose"]:
-            print(f"batches of {settings['batch_size']} rows", flush=True)
         # From here on only the net holds the module.
         return NumericNet(self.__dict__.pop("module_"), **settings)
 
@@ -209,12 +201,11 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         # Nothing here depends on the size of a batch; the net needs a number.
         return {**super()._inference_params(), "batch_size": self.batch_size_}
 
-    def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Iterator[tuple[Any, Any]]:
+    def _outputs_of(self, sources: Any, encoded: NumericDataset) -> np.ndarray:
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")
-        yield inputs, self.net_.logits(NumericDataset(inputs.astype(kind, copy=False)))
+        return np.asarray(self.net_.logits(NumericDataset(encoded.X.astype(kind, copy=False))))
 
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()
         rows = checked_rows(self, X, [np.float64, np.float32], reset=False)
-        ((_, logits),) = self._row_outputs(rows)
-        return np.asarray(logits)
+        return self._outputs_of(rows, NumericDataset(rows))

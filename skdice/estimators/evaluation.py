@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data, Rows
 from skdice.inputs.rows import object_array
 from skdice.tasks.classification import Classification
@@ -45,7 +44,6 @@ class Scored:
         """
         return self._scores(X, y)
 
-    @of_one_fit
     def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
         if hasattr(self, "fit"):  # and not predictions alone
             check_is_fitted(self)
@@ -121,7 +119,6 @@ class ClassScores(Scored):
         """
         return self._scores(X, y)
 
-    @of_one_fit
     def predict_labels(self, X: Data) -> np.ndarray:
         """Predictions by name.
 
@@ -151,7 +148,6 @@ class SpanScores(Scored):
 
     _spans: Callable[[Any], Any]
 
-    @of_one_fit
     def predict_spans(self, X: Rows) -> np.ndarray:
         """The spans of the predicted tags, with their probabilities.
 

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
-from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
@@ -166,7 +165,6 @@ class DiceMRCTagger(TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Tags as in training, or spans if training had spans.
 
@@ -177,7 +175,6 @@ class DiceMRCTagger(TransformerEstimator):
         """
         return self._each(self.task.decide, X)
 
-    @of_one_fit
     def predict_spans(self, X: Rows) -> np.ndarray:
         """Spans above `threshold_`, with their scores.
 
@@ -190,7 +187,6 @@ class DiceMRCTagger(TransformerEstimator):
         """
         return self._each(self.task.spans, X)
 
-    @of_one_fit
     def predict_tagged(self, X: Rows) -> np.ndarray:
         """Return what `predict` gives, and the spans with their scores, at once.
 

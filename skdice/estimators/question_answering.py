@@ -11,7 +11,6 @@ from scipy.special import softmax
 
 from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
-from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
@@ -143,12 +142,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
         return self._each(self.task.decide, X)
 
-    @of_one_fit
     @checked
     def predict_spans(self, X: Rows, n_best: int = 1) -> np.ndarray:
         """The best places of the answer, and "no answer" where it can be one.
@@ -167,10 +164,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """
         if n_best < 1:
             raise ValueError(f"n_best={n_best} must be at least 1")
-        self._check_fitted()
+        inputs = self._known_inputs(X)
         n_weighed = max(n_best, N_WEIGHED)
         rows = []
-        for pairs, windows in self._windows_with_logits(self.task.inputs(X)):
+        for pairs, windows in self._windows_with_logits(inputs):
             ranked = self.task.row_outputs(self, windows, n_weighed)
             for (_, context), (candidates, null) in zip(pairs, ranked, strict=True):
                 rows.append(self._places(context, candidates, null, n_weighed)[:n_best])

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import StrOptions
-from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
@@ -192,7 +191,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         """
         return super().predict_spans(X)
 
-    @of_one_fit
     def words(self, X: Rows) -> list[list[tuple[int, int]]]:
         """Start and end of each word of each text, as they are tagged.
 

@@ -11,7 +11,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
-from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.vectors import BLOCK, empty_table, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.engine.window_pooling import POOLINGS
@@ -143,17 +142,14 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
         return decided(self, self._logits(X))
 
-    @of_one_fit
     def decision_function(self, X: Rows) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         return decision_scores(self, self._logits(X))
 
-    @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
@@ -183,7 +179,6 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         blank._tell(cuts)
         return table
 
-    @of_one_fit
     def decisive_window(self, X: Rows) -> np.ndarray:
         """The window of each text that decided, and where it stands.
 
@@ -223,8 +218,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return object_array([row[0] for row in rows])
 
     def _known_texts(self, X: Any) -> list[Any]:
-        self._check_fitted()
-        texts = self.task.inputs(X)
+        texts: list[Any] = self._known_inputs(X)
         check_width(texts, self.n_features_in_, self)
         return texts
 

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from skdice import backbones
+from skdice._checks import shown
 from skdice._fitting import draft_of
 from skdice._model_files import read_json
 from skdice._warn import warn
@@ -269,10 +270,11 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     """Give a net to an estimator whose module was loaded."""
     _check_numbers(estimator.module_, "the folder's model")
     freeze(estimator.module_, estimator.frozen)
+    estimator.module_.made_of = {n: shown(getattr(estimator, n)) for n in ("backbone", "adapter")}
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
-    estimator.net_.set_training(False)
+    estimator.net_._set_training(False)
     estimator.net_.applied = estimator._inference_params()
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import of_one_fit
 from skdice._types import ArrayLike, Rows
 from skdice.engine.vectors import blocks, empty_table, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
@@ -135,7 +134,6 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Tags of every token.
 
@@ -150,7 +148,6 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         """
         return self._each(self.task.decide, X)
 
-    @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of the tags.
 
@@ -159,11 +156,9 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each an array of shape (n_tokens, n_classes), in the order of `classes_`.
         """
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
+        blocks = self._row_outputs(self._known_inputs(X))
         return object_array([np.exp(table) for _, tables in blocks for table in tables])
 
-    @of_one_fit
     def predict_tagged(self, X: Rows) -> np.ndarray:
         """Tags and their spans at once, in half the time of `predict` and `predict_spans`.
 
@@ -182,17 +177,12 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     def _spans(self, X: Any) -> np.ndarray:
         return self._each(self.task.spans, X)
 
-    @of_one_fit
     def score(self, X: Rows, y: Rows) -> float:
         """Micro span F1; token micro F1 for plain tags.
 
-        Raises
-        ------
-        ValueError
-            If `y` holds an entity type (a tag, in the plain scheme) that `fit` did not see.
+        A type (a tag, in the plain scheme) that `fit` did not see counts as missed, as in
+        `evaluate`.
         """
-        self._check_fitted()
-        self.task.check_scored(self, self.task.truth(self, X, y))
         return super().score(X, y)
 
     def frozen_vectors(self, X: Rows) -> np.ndarray:

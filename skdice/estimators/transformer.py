@@ -15,9 +15,9 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from skdice import backbones
-from skdice._checks import checked
+from skdice._checks import checked, shown
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import draft_of, of_one_fit
+from skdice._fitting import draft_of
 from skdice._types import Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
@@ -27,7 +27,7 @@ from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, tell_of_few_rows
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
-from skdice.engine.recipe import check_optimizer, spread_of_logits
+from skdice.engine.recipe import check_optimizer
 from skdice.engine.vectors import BLOCK, BLOCK_ON_GPU
 from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
@@ -38,6 +38,7 @@ from skdice.tasks import Task
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
+MADE_OF = ("backbone", "adapter")  # parameters that further training cannot change
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
@@ -128,6 +129,14 @@ class TransformerEstimator(Scored, NetEstimator):
                 )
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
+            return
+        for name, before in self.module_.made_of.items():
+            if (now := shown(getattr(self, name))) != before:
+                raise ValueError(
+                    f"{name}={now} is not what the model was fitted with, which was {before}: "
+                    "further training goes on with that. Set it back, or fit anew, with "
+                    "warm_start=False"
+                )
 
     @available_if(lambda self: self.task.has_classes)
     def partial_fit(
@@ -137,8 +146,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
         With ``lr="auto"`` that is a third of the rate of `fit`, whose rate falls.
 
-        Class counts for the loss add up over all calls since the last `fit`, and its memory of
-        earlier batches (`ema_decay`) is kept. `sampler` is not used.
+        Class counts for the loss add up over all calls since the last `fit`. `sampler` is not used.
 
         Parameters
         ----------
@@ -162,10 +170,13 @@ class TransformerEstimator(Scored, NetEstimator):
         self._check_params(mode)
         return self._run(plan_fit(self, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
 
-    def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
+    def _make_net(
+        self, criterion: Any, seed: int, callbacks: list[Any] | None = None
+    ) -> FineTuningNet:
         settings = self._net_settings(
             criterion,
             seed,
+            callbacks,
             padding=Padding.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
@@ -174,6 +185,8 @@ class TransformerEstimator(Scored, NetEstimator):
         return FineTuningNet(self.module_, **settings)
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        if plan.mode == "fresh":
+            self.module_.made_of = {name: shown(getattr(self, name)) for name in MADE_OF}
         if plan.mode == "warm":  # the parameters may have been set since
             self.module_ = copy.deepcopy(self.module_)
             freeze(self.module_, self.frozen)
@@ -193,33 +206,39 @@ class TransformerEstimator(Scored, NetEstimator):
         if plan.epochs is None:  # not one of many calls
             tell_of_few_rows(self, plan)
 
-    def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
-        # partial_fit is called often, and each call is short
-        return 0.0 if plan.epochs is not None else spread_of_logits(net, plan.dataset)
-
     # ---- predictions
 
-    def _windows_with_logits(self, inputs: list[Any], *, tell: bool = True) -> Blocks:
+    def _windows_with_logits(self, inputs: list[Any]) -> Blocks:
         """Sources of a block of inputs, and for each the windows with logits in float64."""
         cuts, on_gpu = Cuts(), devices.is_gpu(self.net_.device)
         parts = text_blocks(inputs, BLOCK_ON_GPU if on_gpu else BLOCK, CHARACTERS)
         encoded = (self.task.encode_sources(self, inputs[part], cuts) for part in parts)
         for sources, windows in ahead(encoded) if on_gpu else encoded:
-            logits = self.net_.logits(EncodedDataset(windows))
-            ends = np.searchsorted(windows.rows, np.arange(len(sources) + 1))
-            pairs = [(windows[i], z.astype(np.float64)) for i, z in enumerate(logits)]
-            yield sources, [pairs[start:end] for start, end in pairwise(ends.tolist())]
-        if tell:
-            self._tell(cuts)
+            yield sources, self._logits_by_row(len(sources), EncodedDataset(windows))
+        self._tell(cuts)
 
-    def _row_outputs(self, inputs: Any, *, tell: bool = True) -> Blocks:
-        for sources, rows in self._windows_with_logits(inputs, tell=tell):
+    def _logits_by_row(self, n_rows: int, dataset: EncodedDataset) -> list[Any]:
+        windows, logits = dataset.windows, self.net_.logits(dataset)
+        ends = np.searchsorted(windows.rows, np.arange(n_rows + 1))
+        pairs = [(windows[i], z.astype(np.float64)) for i, z in enumerate(logits)]
+        return [pairs[start:end] for start, end in pairwise(ends.tolist())]
+
+    def _outputs_of(self, sources: Any, encoded: EncodedDataset) -> list[Any]:
+        return self.task.row_outputs(self, self._logits_by_row(len(sources), encoded))
+
+    def _row_outputs(self, inputs: Any) -> Blocks:
+        for sources, rows in self._windows_with_logits(inputs):
             yield sources, self.task.row_outputs(self, rows)
+
+    def _known_inputs(self, X: Any) -> Any:
+        """Rows for a fitted estimator, checked against what `fit` saw."""
+        self._check_fitted()
+        self.task.check_columns(self, X)
+        return self.task.inputs(X)
 
     def _each(self, found: Callable[..., Iterable[Any]], X: Any) -> np.ndarray:
         """An array of what a method of the task gives for each row of X."""
-        self._check_fitted()
-        blocks = self._row_outputs(self.task.inputs(X))
+        blocks = self._row_outputs(self._known_inputs(X))
         return object_array([row for block in blocks for row in found(self, *block)])
 
     def _tell(self, cuts: Cuts) -> None:
@@ -316,7 +335,6 @@ class TransformerEstimator(Scored, NetEstimator):
         if hasattr(self, "net_"):
             self.module_ = self.net_.module_
 
-    @of_one_fit
     @checked
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None
@@ -435,13 +453,22 @@ class TransformerEstimator(Scored, NetEstimator):
     def _fitted_state(self) -> dict[str, Any]:
         """Fitted attributes, other than parameters and weights, that `save_pretrained` writes."""
         names = (*self._saved, *_OPTIONAL)
-        return {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
+        state = {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
+        if "classes" in state:
+            state["classes_dtype"] = state["classes"].dtype.str
+        return {**state, "feature_names_in": getattr(self, "feature_names_in_", None)}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
         for name in (*self._saved, *_OPTIONAL):
             key = name.strip("_")
             if name in self._saved or key in state:
                 setattr(self, name, np.array(state[key]) if key in _ARRAYS else state[key])
+        if np.dtype(state.get("classes_dtype", "O")).kind in "iu":  # JSON has one kind of int
+            self.classes_ = self.classes_.astype(state["classes_dtype"])
+        if "feature_names_in" not in state:  # a folder of before, or a model of transformers
+            self._columns_unknown = True
+        elif state["feature_names_in"] is not None:
+            self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
 
     @checked
     def push_to_hub(

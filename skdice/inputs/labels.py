@@ -61,7 +61,7 @@ class Labels(NamedTuple):
             raise TypeError(f"classes={shown(more)} must be a list of labels")
         if self.given == "labels":
             every = read_labels([*self.classes.tolist(), *more], name="classes")
-            return self._replace(classes=every.classes)
+            return self._replace(classes=in_type_of(self.classes, every.classes))
         names = list(more)
         if self.given == "table":
             if len(names) != len(self.classes):
@@ -270,6 +270,14 @@ def known_labels(
             "score predictions with sklearn.metrics (in a search, with scoring='f1_macro')"
         )
     return labels.values
+
+
+def in_type_of(known: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Whole numbers in the type of those that are known, such as int8, if it holds them."""
+    if known.dtype.kind not in "iu" or labels.dtype.kind not in "iu":
+        return labels
+    narrow = labels.astype(known.dtype)
+    return narrow if np.array_equal(narrow, labels) else labels
 
 
 def is_indicator(y: Any) -> bool:

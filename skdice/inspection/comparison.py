@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from skdice.model_selection.comparison import Comparison
 
 
 class ComparisonDisplay:
-    """Precision, recall and F1 of each row of a comparison.
+    """Precision, recall and F1 of each row of a comparison, and how far its F1 is behind.
 
-    A diamond is the mean, and a dot is a seed. The lines of F1 are the intervals of the table: how
-    far a row may be from the best.
+    A diamond is the mean, and a dot is a seed. The last axis is of differences of F1: a diamond is
+    how far a row is below the highest F1, and a line is the interval that the table gives. A row of
+    which a fit found nothing has none.
 
     Parameters
     ----------
@@ -37,35 +38,17 @@ class ComparisonDisplay:
         return cls(comparison).plot()
 
     def plot(self) -> Self:
-        """Draw on a new figure; an axis whose values are all above 50 % begins there."""
-        models, measures = self.comparison.rows, self.comparison.averages
-        size = (10, 1.2 + 0.42 * max(len(models), 1))
+        """Draw on a new figure; an axis of scores that are all above 50 % begins there."""
+        models = [model for model in self.comparison.rows if model.runs]
+        measures = self.comparison.averages
         figure, axes = pyplot().subplots(
-            1, len(measures), figsize=size, sharey=True, layout="constrained"
-        )
-        for axis, measure in zip(axes, measures, strict=True):
-            lowest = 100.0
-            for i, model in enumerate(models):
-                if not model.runs:
-                    continue
-                is_best = model is self.comparison.best
-                colour = "#c2571a" if is_best else "#4a6b8a"
-                values, mean = 100 * np.array(model.values(measure)), 100 * model.mean(measure)
-                lowest = min(lowest, *values)
-                axis.plot(values, np.full(len(values), i), "o", color=colour, markersize=3)
-                axis.plot(mean, i, "D", color=colour, markersize=6)
-                if measure == "f1" and not is_best:
-                    ends = 100 * np.array(self.comparison.behind(model)[1:])
-                    ends += 100 * self.comparison.best.mean("f1")
-                    lowest = min(lowest, *ends[np.isfinite(ends)], 100.0)
-                    axis.plot(ends, [i, i], color=colour, linewidth=2, alpha=0.5)
-                axis.annotate(
-                    f"{mean:.1f}", (mean, i), (0, 5), textcoords="offset points", fontsize=8,
-                    ha="center", color="#222222",
-                )  # fmt: skip
-            axis.set_xlim(50 if lowest > 50 else 0, 101)
-            axis.set_title(measure.replace("_", " ").capitalize(), fontsize=10)
-            axis.set_xlabel("% (lines: 95 %)" if measure == "f1" else "%", fontsize=8)
+            1, len(measures) + 1, figsize=(12, 1.2 + 0.42 * max(len(models), 1)), sharey=True,
+            layout="constrained",
+        )  # fmt: skip
+        for axis, measure in zip(axes, measures, strict=False):
+            self._scores(axis, models, measure)
+        self._differences(axes[-1], models)
+        for axis in axes:
             axis.grid(axis="x", alpha=0.25)
             axis.set_axisbelow(True)
             axis.tick_params(labelsize=8)
@@ -76,3 +59,40 @@ class ComparisonDisplay:
         figure.suptitle(label_of(self.comparison.title), fontsize=11)
         self.figure_, self.axes_ = figure, axes
         return self
+
+    def _scores(self, axis: Any, models: list[Any], measure: str) -> None:
+        """Draw one score of every run, and its mean."""
+        for i, model in enumerate(models):
+            values, mean = 100 * np.array(model.values(measure)), 100 * model.mean(measure)
+            colour = self._colour(model)
+            axis.plot(values, np.full(len(values), i), "o", color=colour, markersize=3)
+            axis.plot(mean, i, "D", color=colour, markersize=6)
+            _annotate(axis, mean, i, f"{mean:.1f}")
+        lowest = min((min(model.values(measure)) for model in models), default=0.0)
+        axis.set_xlim(50 if lowest > 0.5 else 0, 101)
+        axis.set_title(measure.replace("_", " ").capitalize(), fontsize=10)
+        axis.set_xlabel("%", fontsize=8)
+
+    def _differences(self, axis: Any, models: list[Any]) -> None:
+        """Draw the differences to the highest F1, with their intervals."""
+        for i, model in enumerate(models):
+            if model.n_empty:
+                continue
+            apart, *ends = 100 * np.array(self.comparison.behind(model))
+            colour = self._colour(model)
+            axis.plot(ends, [i, i], color=colour, linewidth=2, alpha=0.5)
+            axis.plot(apart, i, "D", color=colour, markersize=6)
+            _annotate(axis, apart, i, f"{apart:+.1f}" if apart else "highest")
+        axis.axvline(0, color="#888888", linewidth=0.8, linestyle=":")
+        axis.margins(x=0.15)
+        axis.set_title("Difference of F1", fontsize=10)
+        axis.set_xlabel("points to the highest\n(lines: 95 %, all at once)", fontsize=8)
+
+    def _colour(self, model: Any) -> str:
+        return "#c2571a" if model is self.comparison.best else "#4a6b8a"
+
+
+def _annotate(axis: Any, x: float, y: int, text: str) -> None:
+    axis.annotate(
+        text, (x, y), (0, 5), textcoords="offset points", fontsize=8, ha="center", color="#222222"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,6 @@ def suspect_labels(
     *,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
-    checkpoint_dir: str | Path | None = None,
 ) -> Any:
     """The labels or spans that are probably wrong, the most doubtful first.
 
@@ -76,8 +74,6 @@ def suspect_labels(
         Parameters of `fit`.
     n_jobs : int or None, default=None
         Folds to fit at the same time.
-    checkpoint_dir : str, Path or None, default=None
-        Folder for finished folds: called again with the same data, only the others are fitted.
 
     Returns
     -------
@@ -117,7 +113,7 @@ def suspect_labels(
     >>> suspects[["row", "given", "model"]].values.tolist()
     [[2, 'high', 'low']]
     """
-    how = {"params": params, "n_jobs": n_jobs, "checkpoint_dir": checkpoint_dir}
+    how = {"params": params, "n_jobs": n_jobs}
     return frame_of(*find_suspects(estimator, X, y, cv, groups, **how))
 
 

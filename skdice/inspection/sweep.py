@@ -116,55 +116,6 @@ class TverskySweepDisplay:
                 table[:, i, j] = [scores[name] for name in MEASURES]
         return cls(alphas, dict(zip(MEASURES, table, strict=True)), model.measure_).plot()
 
-    @classmethod
-    def from_search(cls, search: Any) -> Self:
-        """Draw the finished trials of a `LossSearchCV` over Tversky's alpha.
-
-        Trials of other losses are left out.
-
-        Parameters
-        ----------
-        search : LossSearchCV
-            Fitted with ``scoring={"precision": ..., "recall": ..., "f1": ...}``.
-
-        Raises
-        ------
-        ValueError
-            If Tversky's alpha was not searched, or one of the scores is missing.
-        """
-        check_has("search", search, "cv_results_", "estimator", "n_splits_")
-        results = search.cv_results_
-        missing = [name for name in MEASURES if f"mean_test_{name}" not in results]
-        if missing:
-            raise ValueError(
-                f"the search has no score named {missing[0]!r}: fit it with scoring={{'precision': "
-                "..., 'recall': ..., 'f1': ...}"
-            )
-        keys = [k for k in results if k.startswith("param_") and k.endswith("loss__alpha")]
-        if not keys:
-            raise ValueError("the search has no loss__alpha: search loss_space('tversky')")
-        loss_name = keys[0].removeprefix("param_").removesuffix("__alpha")
-        of_estimator = search.estimator.get_params().get(loss_name)
-        losses = [params.get(loss_name, of_estimator) for params in results["params"]]
-        is_tversky = [loss == "tversky" or isinstance(loss, TverskyLoss) for loss in losses]
-        searched = np.array(is_tversky) & ~np.ma.getmaskarray(results[keys[0]])
-        if not searched.any():
-            raise ValueError(
-                f"{loss_name}__alpha was searched of {sorted({str(loss) for loss in losses})}, and "
-                "Tversky's is drawn: search loss_space('tversky')"
-            )
-        done = np.isfinite(results["mean_test_f1"]) & searched
-        alphas = np.array(results[keys[0]][done], dtype=float)
-        values = {
-            name: np.stack(
-                [results[f"split{k}_test_{name}"][done] for k in range(search.n_splits_)], axis=1
-            )
-            for name in MEASURES
-        }
-        betas = results.get(keys[0].removesuffix("alpha") + "beta")
-        tied = betas is not None and np.allclose(alphas + betas[done].astype(float), 1)
-        return cls(alphas, values, tied=tied).plot()
-
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on `ax` or a new figure: a line at the mean, the spread over folds around it.
 

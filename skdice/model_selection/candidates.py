@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from imblearn import combine, over_sampling, under_sampling
 from sklearn.base import clone
 
 from skdice import resampling
+from skdice._checks import counted
 from skdice.estimators import (
     BiasTunedClassifier,
     BiasTunedTagger,
@@ -18,8 +20,12 @@ from skdice.estimators import (
     TfidfClassifier,
 )
 from skdice.estimators.baselines import crfsuite
+from skdice.estimators.evaluation import ClassScores
+from skdice.inputs.labels import as_labels, read_labels
 from skdice.losses import LOSSES, Loss
 from skdice.losses.base import resolve_loss
+from skdice.metrics import positive_class
+from skdice.model_selection.intervals import FOUND_NOTHING
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in place of a loss
@@ -27,12 +33,16 @@ BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in p
 
 @dataclass
 class Candidate:
-    """A loss, the sampler of the training rows and the decision, with a run for each seed."""
+    """An estimator with a name, and a run for each seed.
+
+    The estimator is given, or made from words: a loss, a sampler of the training rows, a decision.
+    """
 
     label: str
-    loss: str | Loss | None  # None where only the label is known, of an earlier comparison
+    loss: str | Loss | None  # None of a given estimator, and where only the label is known
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
     decision: str | None = None  # "tuned" or "prior"
+    given: Any = field(default=None, repr=False)  # an estimator with fit and predict
     max_epochs: int | None = field(default=None, repr=False)  # instead of the estimator's
     runs: list[dict[str, Any]] = field(default_factory=list, repr=False)  # those that are done
 
@@ -49,37 +59,53 @@ class Candidate:
         return float(np.std(self.values(name), ddof=1)) if len(self.runs) > 1 else float("nan")
 
     @property
+    def n_empty(self) -> int:
+        """The runs whose fit found nothing: one class for all test rows, or no span."""
+        return sum(bool(run.get(FOUND_NOTHING)) for run in self.runs)
+
+    @property
+    def empty_note(self) -> str:
+        """What the table says of a row with such runs; empty without any."""
+        if not self.n_empty:
+            return ""
+        why = "not judged" if self.is_baseline else "trained too short to be judged"
+        return f"found nothing in {self.n_empty} of {counted(len(self.runs), 'fit')}: {why}"
+
+    @property
     def depends_on_seed(self) -> bool:
-        """True unless it is a baseline by itself, which draws inner folds at most: one run does."""
+        """True unless it is a baseline by itself, which draws inner folds at most: one run does.
+
+        A given estimator does if it has a `random_state`.
+        """
+        if self.given is not None:
+            return any(name.endswith("random_state") for name in self.given.get_params())
         return not self.is_baseline or self.sampler is not None or self.decision is not None
 
     def build(self, estimator: Any, seed: int) -> Any:
-        """An unfitted model like `estimator`; a pipeline if that has no parameter ``sampler``."""
+        """An unfitted model, like `estimator`; a pipeline if that has no parameter ``sampler``."""
+        if self.given is not None:
+            return _seeded(clone(self.given), seed)
         plain = self.sampler is None and self.decision is None
         if not (plain or estimator.task.has_classes):
             raise ValueError(
                 f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
                 "sampler and has no classes to tune"
             )
-        if self.is_baseline:
-            model = self._baseline(estimator).set_params(random_state=seed)
-        else:
-            loss = clone(self.loss, safe=False)
-            model = clone(estimator).set_params(loss=loss, random_state=seed)
-            if self.max_epochs is not None:
-                model.set_params(max_epochs=self.max_epochs)
-        if self.sampler is not None:
-            sampler = clone(self.sampler)
-            if "random_state" in sampler.get_params():
-                sampler.set_params(random_state=seed)
-            if "sampler" in model.get_params(deep=False):
-                model.set_params(sampler=sampler)
-            else:
-                model = resampling.make_pipeline(sampler, model)
-        if self.decision is None:
-            return model
-        bias = DECISIONS[self.decision]
-        how: dict[str, Any] = {"bias": bias, "cv": 0.2, "random_state": seed}
+        model = self._baseline(estimator) if self.is_baseline else self._of_loss(estimator)
+        if self.sampler is not None and "sampler" in model.get_params(deep=False):
+            model.set_params(sampler=clone(self.sampler))
+        elif self.sampler is not None:
+            model = resampling.make_pipeline(clone(self.sampler), model)
+        if self.decision is not None:
+            model = self._tuned(model, estimator)
+        return _seeded(model, seed)
+
+    def _of_loss(self, estimator: Any) -> Any:
+        model = clone(estimator).set_params(loss=clone(self.loss, safe=False))
+        return model if self.max_epochs is None else model.set_params(max_epochs=self.max_epochs)
+
+    def _tuned(self, model: Any, estimator: Any) -> Any:
+        how: dict[str, Any] = {"bias": DECISIONS[str(self.decision)], "cv": 0.2}
         if estimator.task.tuned_by == BiasTunedTagger.__name__:
             return BiasTunedTagger(model, **how)
         # A fit on numbers takes a second.
@@ -105,8 +131,26 @@ class Candidate:
         return cls()
 
 
+def _seeded(model: Any, seed: int) -> Any:
+    """The model with a seed in every ``random_state`` that it has."""
+    names = [name for name in model.get_params() if name.endswith("random_state")]
+    return model.set_params(**dict.fromkeys(names, seed))
+
+
+def candidates_of(losses: Sequence[Any] | Mapping[str, Any]) -> list[Candidate]:
+    """The rows of a comparison, from losses in words, as objects, or estimators by name."""
+    if not isinstance(losses, Mapping):
+        return [parse_model(loss) for loss in losses]
+    return [
+        Candidate(str(name), None, given=model)
+        if hasattr(model, "fit") and hasattr(model, "predict")
+        else replace(parse_model(model), label=str(name))
+        for name, model in losses.items()
+    ]
+
+
 def parse_model(model: str | Loss | Candidate) -> Candidate:
-    """Understand a model such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
+    """Understand a row such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
 
     Parameters
     ----------
@@ -168,3 +212,27 @@ def _sampler(name: str, model: str) -> Any:
         f"the row {model!r} holds {name!r}, which is neither 'tuned' nor 'prior' nor a sampler of "
         "imbalanced-learn or skdice.resampling, such as RandomOverSampler or TagOverSampler"
     )
+
+
+class Judged(ClassScores):
+    """A fitted classifier of any library, with the scores of skdice's classifiers.
+
+    Parameters
+    ----------
+    fitted : classifier with ``predict``
+    estimator : estimator of skdice
+        Whose task and positive class the scores are of.
+    y : labels that it was fitted on
+    """
+
+    def __init__(self, fitted: Any, estimator: Any, y: Any) -> None:
+        labels = read_labels(y, missing=True)
+        if estimator.task.judged != "labels" or labels.multilabel:
+            raise TypeError(
+                f"{type(fitted).__name__} has no evaluate, which only classifiers of one label a "
+                "row can do without"
+            )
+        self.classes_, counts = np.unique(as_labels(y), return_counts=True)
+        self.predict = fitted.predict
+        if len(self.classes_) == 2:
+            self.positive_ = positive_class(self.classes_, counts, estimator.pos_label)

@@ -1,4 +1,4 @@
-"""Scorers of a search, their sample weights, and folds that cannot be scored."""
+"""The scorer of a search, its sample weights, and folds that cannot be scored."""
 
 from __future__ import annotations
 
@@ -22,61 +22,49 @@ from skdice.inputs.sentences import holds_tags
 from skdice.resampling.stratification import MultilabelStratifiedKFold
 
 
-def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
-    """Scorers by name, and the name of the score that is searched."""
+def scorer_of(estimator: Any, scoring: Any) -> Any:
+    """The scorer that a search is by; refuses several."""
     if isinstance(scoring, (list, tuple, dict)):
-        check_scoring(estimator, scoring)  # refuses unknown and repeated names
-        named = scoring if isinstance(scoring, dict) else {name: name for name in scoring}
-        if not isinstance(refit, str) or refit not in named:
-            raise ValueError(
-                f"refit={refit!r} must name one of scoring={list(named)}, by which the best "
-                "parameters are chosen"
-            )
-        return {name: check_scoring(estimator, scorer) for name, scorer in named.items()}, refit
-    if callable(scoring) and isinstance(refit, str):
-        raise ValueError(
-            f"refit={refit!r} names one of several scores, and scoring={scoring!r} is one: give a "
-            "dict of scorers, or refit=True"
+        raise TypeError(
+            f"scoring={scoring!r} holds several scores, and a search is by one: give one, and "
+            "score best_estimator_ by the others, or cross_validate with the best parameters"
         )
-    return {"score": check_scoring(estimator, scoring)}, "score"
+    return check_scoring(estimator, scoring)
 
 
 def check_scores(scoring: Any, y: Any) -> None:
-    """Refuse names of scikit-learn's scorers that fail on these labels, as after every fit.
+    """Refuse a name of scikit-learn's scorers that fails on these labels, as after every fit.
 
     What is scored is a `DummyClassifier`, before any work.
     """
+    if not isinstance(scoring, str):
+        return
     in_lists = holds_tags(y)
     true = np.asarray([0] if in_lists else plain_values(y, "y"))
     rows = np.zeros((len(true), 1))
-    every = scoring.values() if isinstance(scoring, dict) else scoring
-    for scorer in every if isinstance(scoring, (list, tuple, dict)) else [scoring]:
-        if not isinstance(scorer, str):
-            continue
-        try:
-            if in_lists:
-                raise ValueError("it scores labels, and y holds lists of tags or names")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                get_scorer(scorer)(DummyClassifier().fit(rows, true), rows, true)
-        except (ValueError, TypeError) as error:
-            remedy = "class_f1_scorer of skdice.metrics, or a name such as 'f1_macro'"
-            if in_lists:
-                remedy = "span_f1_scorer of skdice.metrics for tags, class_f1_scorer for labels"
-            raise ValueError(
-                f"scoring={scorer!r} cannot score y ({error}): leave scoring out, or give {remedy}"
-            ) from error
+    try:
+        if in_lists:
+            raise ValueError("it scores labels, and y holds lists of tags or names")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            get_scorer(scoring)(DummyClassifier().fit(rows, true), rows, true)
+    except (ValueError, TypeError) as error:
+        remedy = "class_f1_scorer of skdice.metrics, or a name such as 'f1_macro'"
+        if in_lists:
+            remedy = "span_f1_scorer of skdice.metrics for tags, class_f1_scorer for labels"
+        raise ValueError(
+            f"scoring={scoring!r} cannot score y ({error}): leave scoring out, or give {remedy}"
+        ) from error
 
 
-def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[str, Any]]:
-    """``sample_weight`` for scorers that take it, as in `GridSearchCV` without routing."""
-    weights: dict[str, dict[str, Any]] = {name: {} for name in scorers}
-    for name, scorer in scorers.items() if sample_weight is not None else ():
-        if accepts_sample_weight(scorer):
-            weights[name] = {"sample_weight": sample_weight}
-        else:
-            warn(f"{scorer!r} takes no sample_weight: rows weigh alike", UnweightedScoreWarning)
-    return weights
+def weights_of(scorer: Any, sample_weight: Any) -> dict[str, Any]:
+    """``sample_weight`` for a scorer that takes it, as in `GridSearchCV` without routing."""
+    if sample_weight is None:
+        return {}
+    if accepts_sample_weight(scorer):
+        return {"sample_weight": sample_weight}
+    warn(f"{scorer!r} takes no sample_weight: rows weigh alike", UnweightedScoreWarning)
+    return {}
 
 
 def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -19,18 +19,25 @@ from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from skdice import __version__
 from skdice._checks import check_has, checked, shown
+from skdice._digest import digest
 from skdice._tables import frame_of, html_table, text_table
 from skdice._types import Data
 from skdice.datasets.reading import parse_json
-from skdice.engine.checkpoints import digest
 from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update
 from skdice.estimators.before_folds import check_estimator, check_factors, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
+from skdice.inputs.rows import take
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
-from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
-from skdice.model_selection.intervals import F1_WITHOUT, difference, scores_and_parts
+from skdice.model_selection.candidates import Candidate, Judged, candidates_of, model_of_label
+from skdice.model_selection.held_out import rows_to_test
+from skdice.model_selection.intervals import (
+    F1_WITHOUT,
+    FOUND_NOTHING,
+    differences,
+    scores_and_parts,
+)
 from skdice.model_selection.progress import ComparisonProgress, OfUpdates
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.whole_files import write_text
@@ -66,9 +73,10 @@ class Comparison:
     >>> result = compare_losses(DiceClassifier(max_epochs=1), X, y, **options)
     >>> print(result)
     in % (class 1)
-    row  precision  recall  accuracy    F1     to the best
+    row  precision  recall  accuracy    F1    to the highest
     ce ...
     dsc ...
+    In brackets: ...
     """
 
     title: str
@@ -79,16 +87,26 @@ class Comparison:
     measures: tuple[str, ...] = ("precision", "recall", "f1")
 
     @property
+    def judged(self) -> list[Candidate]:
+        """The rows with runs, without those of which a fit found nothing.
+
+        All rows with runs, if each of them has such a fit.
+        """
+        done = [model for model in self.rows if model.runs]
+        return [model for model in done if not model.n_empty] or done
+
+    @property
     def best(self) -> Candidate:
-        """The row of the highest mean F1, among those with runs."""
-        return max((model for model in self.rows if model.runs), key=lambda row: row.mean("f1"))
+        """The row of the highest mean F1, among those that are `judged`."""
+        return max(self.judged, key=lambda row: row.mean("f1"))
 
     def behind(self, model: Candidate) -> tuple[float, float, float]:
         """Return how far the F1 of a row is below that of the `best`, with a 95 % interval.
 
-        The interval holds the chance of the test rows, which are the same for both, and of the
-        seeds; of the seeds nothing is known if there is one. If it holds 0, the two rows cannot be
-        told apart.
+        The interval is of the difference between this F1 and the highest, on new test rows and with
+        new seeds. All intervals of a comparison hold at once, in 95 of 100 comparisons. With one
+        seed they are of new test rows alone. If an interval holds 0, the two rows cannot be told
+        apart.
 
         Parameters
         ----------
@@ -98,8 +116,9 @@ class Comparison:
         Returns
         -------
         difference, low, high : float
-            At most 0 for the difference; (0, 0, 0) for the best. The ends are NaN with one test
-            row, and for runs that an earlier version wrote.
+            At most 0 for the difference of a row that is `judged`; (0, 0, 0) for the best. The ends
+            are NaN for rows that are not judged, with one test row, and for runs that an earlier
+            version wrote.
 
         Raises
         ------
@@ -108,13 +127,28 @@ class Comparison:
         """
         if not isinstance(model, Candidate):
             raise TypeError(f"model is {shown(model)}: give one of rows")
-        return difference(model, self.best, self.rows)
+        return self._differences()[id(model)]
+
+    def _differences(self) -> dict[int, tuple[float, float, float]]:
+        """What `behind` gives of each row with runs."""
+        if not (judged := self.judged):
+            return {}
+        best = self.best
+        of_judged = differences(judged, judged.index(best))
+        known = dict(zip(map(id, judged), of_judged, strict=True))
+        for model in self.rows:
+            if model.runs:
+                apart = model.mean("f1") - best.mean("f1")
+                known.setdefault(id(model), (apart, np.nan, np.nan))
+        return known
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The names of the columns and the cells of each row with runs, in percent.
 
-        A single row is compared with none.
+        The last column has the difference to the row with the highest F1, and its interval as
+        `behind` gives it. A single row is compared with none.
         """
+        known = self._differences()
         several = [len(model.runs) > 1 and model.depends_on_seed for model in self.rows]
         averages = [name for name in self.averages if name != "f1"]
         names = [*(name.replace("_", " ").replace("f1", "F1") for name in averages), "F1"]
@@ -123,32 +157,47 @@ class Comparison:
             if not model.runs:
                 continue
             spread = f" ± {100 * model.sd('f1'):.1f}" if has_spread else ""
-            apart, *ends = (100 * value for value in self.behind(model))
+            apart, *ends = (100 * value for value in known[id(model)])
             interval = f" ({ends[0]:+.1f} to {ends[1]:+.1f})" if np.isfinite(ends).all() else ""
+            cell = "highest" if model is self.best else f"{apart:+.1f}{interval}"
             lines.append(
                 [
                     model.label,
                     *(f"{100 * model.mean(name):.1f}" for name in averages),
                     f"{100 * model.mean('f1'):.1f}{spread}",
-                    "best" if model is self.best else f"{apart:+.1f}{interval}",
+                    model.empty_note or cell,
                 ]
             )
-        names = ["row", *names[:-1], "F1 ± sd" if any(several) else "F1", "to the best"]
+        names = ["row", *names[:-1], "F1 ± sd" if any(several) else "F1", "to the highest"]
         return (names, lines) if len(lines) > 1 else (names[:-1], [line[:-1] for line in lines])
 
     def __repr__(self) -> str:
         """The table, in plain text."""
         names, lines = self.table()
-        return text_table(names, lines, self._caption())
+        note = self.interval_note
+        return text_table(names, lines, self._caption()) + (f"\n{note}" if note else "")
 
     def _repr_html_(self) -> str:
         """The table, in a notebook."""
         names, lines = self.table()
-        return html_table(names, lines, self._caption())
+        note = self.interval_note
+        return html_table(names, lines, self._caption()) + (f"<p>{note}</p>" if note else "")
 
     def _caption(self) -> str:
         about = f"{self.title}: " if self.title else ""
         return f"{about}in % ({self.measure})"
+
+    @property
+    def interval_note(self) -> str:
+        """A sentence on what the intervals of the table are of; empty without any."""
+        if not any(low < high for _, low, high in self._differences().values()):
+            return ""
+        of_seeds = max(len(model.runs) for model in self.rows) > 1
+        chance = "new test rows and new seeds" if of_seeds else "new test rows alone (one seed)"
+        return (
+            "In brackets: the interval of the difference to the highest F1, on "
+            f"{chance}; 95 of 100 comparisons have no interval that is wrong."
+        )
 
     def to_frame(self) -> Any:
         """All means as numbers between 0 and 1, for sorting, filtering and writing.
@@ -161,10 +210,11 @@ class Comparison:
             pandas is not installed.
         """
         records = []
+        known = self._differences()
         for model in self.rows:
             if model.runs:
                 scores = {name: model.mean(name) for name in self.measures}
-                apart = dict(zip(("to_best", "low", "high"), self.behind(model), strict=True))
+                apart = dict(zip(("to_best", "low", "high"), known[id(model)], strict=True))
                 spread = {"f1_sd": model.sd("f1"), "n_runs": len(model.runs)}
                 records.append({"row": model.label, **scores, **spread, **apart})
         return frame_of(records)
@@ -209,7 +259,7 @@ class Comparison:
         for model in self.rows:
             model.runs = runs.get(model.label, [])
             for run in model.runs:
-                beside = ("seed", "seconds", F1_WITHOUT)
+                beside = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)
                 self.measures = tuple(name for name in run if name not in beside)
                 scores = [run[name] for name in self.measures]
                 if not all(isinstance(score, Real) and 0 <= float(score) <= 1 for score in scores):
@@ -225,11 +275,11 @@ def compare_losses(
     X: Data,
     y: Data,
     *,
-    X_test: Data,
-    y_test: Data,
+    X_test: Data | None = None,
+    y_test: Data | None = None,
     X_val: Data | None = None,
     y_val: Data | None = None,
-    losses: Sequence[Any] = COMPARED,
+    losses: Sequence[Any] | Mapping[str, Any] = COMPARED,
     seeds: int | Sequence[int] = 3,
     title: str = "",
     on_run: Callable[[Comparison, Candidate], None] | None = None,
@@ -245,16 +295,22 @@ def compare_losses(
     ----------
     estimator : any estimator of skdice that has a loss
         Cloned for every run, with ``loss`` and ``random_state`` set.
-    X, y, X_test, y_test : training and test data
+    X, y : training data
+    X_test, y_test : test data, default=None
+        Without them every model is tested on the same fifth of the rows, which is held out:
+        stratified by label, questions on one context together, drawn by ``random_state`` of the
+        estimator (0 if it is no int).
     X_val, y_val : validation data, default=None
         Passed to every ``fit`` that takes them. They choose the epoch with
         ``early_stopping=True``, and the biases of tuned decisions.
-    losses : list of str or Loss, default=`skdice.losses.COMPARED`
+    losses : list of str or Loss, or dict, default=`skdice.losses.COMPARED`
         Losses by name or as objects; a string may add a sampler and a tuned decision, as in
         ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
         `skdice.model_selection.candidates.parse_model`). Baselines are fitted first: ``"tfidf"``
         for texts and pairs with one label each (`TfidfClassifier`), ``"crf"`` for tags
-        (`CRFTagger`).
+        (`CRFTagger`). A dict maps names of rows to any of these, or to estimators of your own, such
+        as ``{"ce": "ce", "trees": RandomForestClassifier()}``: for one label a row any classifier
+        with ``fit`` and ``predict``. Of them every parameter ``random_state`` is set.
     seeds : int or list of int, default=3
         Seeds of the runs. An int is that many seeds, from 0. A baseline without a sampler and a
         tuned decision runs once, with the first.
@@ -281,63 +337,25 @@ def compare_losses(
         estimator, or `y_test` holds labels that `y` does not; before anything is trained.
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
-    numbers: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
-    whole = all(isinstance(seed, Integral) and 0 <= int(seed) < 2**32 for seed in numbers)
-    if not whole or not 1 <= len(numbers) <= MOST_SEEDS:
-        raise ValueError(
-            f"seeds={shown(seeds)} must be a number from 1 to {MOST_SEEDS:,}, or a list of as many "
-            "seeds from 0 to 2**32 - 1"
-        )
-    chosen = [int(seed) for seed in numbers]
+    chosen = _seeds(seeds)
     if verbose < 0:
         raise ValueError(f"verbose={verbose!r} must be 0 for silence, or more")
     if not len(losses):
         raise ValueError(f"losses={losses!r} must name at least one")
-    for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):
-        if value is None:
-            raise ValueError(f"{name}=None: give training and test data")
-    estimator.task.check_test(y, y_test)
-    check_validation(X_val, y_val)
-    for rows, truth in ((X, y), (X_test, y_test), (X_val, y_val)):
-        check_consistent_length(rows, truth)
-    targets, drawn = estimator.task.drawn_by(X, y)
-    models = [parse_model(loss) for loss in losses]
-    estimator = clone(with_pos_label(estimator, y))
-    has_sampler = "sampler" in estimator.get_params(deep=False)
-    n_fits = {}
+    data = _checked_data(estimator, X, y, X_test, y_test, X_val, y_val)
+    models = candidates_of(losses)
+    estimator = clone(with_pos_label(estimator, data.y))
+    n_fits = {model.label: _n_fits(model, estimator, data, chosen[0]) for model in models}
     for model in models:
-        built = model.build(estimator, chosen[0])
-        n_fits[model.label] = _n_fits(model, built, y_val is not None)
-        try:
-            if model.loss == "tfidf" and np.ndim(targets) == 2:
-                raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
-            if model.decision is not None and y_val is None:
-                check_folds(built, X, targets)
-            if model.sampler is not None and has_sampler:
-                check_sampler(model.sampler)
-                draw_rows(model.sampler, drawn, chosen[0])
-            elif model.sampler is not None:
-                clone(model.sampler).fit_resample(X, y)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
-    for model in models:
-        if not model.is_baseline:
-            plain_model = replace(model, sampler=None, decision=None)
-            check_estimator(plain_model.build(estimator, chosen[0]))
-    check_factors(estimator, [model.loss for model in models if not model.is_baseline], X, y)
-    varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
-    params = {name: v for name, v in estimator.get_params().items() if name not in varied}
-    settings: dict[str, Any] = {
-        name: v for name, v in params.items() if isinstance(v, plain) and "__" not in name
-    }
-    n_val = 0 if y_val is None else len(y_val)
-    settings |= {"seeds": chosen, "n_train": len(y), "n_val": n_val, "n_test": len(y_test)}
+        if model.given is None and not model.is_baseline:
+            plain = replace(model, sampler=None, decision=None)
+            check_estimator(plain.build(estimator, chosen[0]))
+    of_losses = [m.loss for m in models if m.given is None and not m.is_baseline]
+    check_factors(estimator, of_losses, data.X, data.y)
     packages = environment()
-    versions = {name: value for name, value in packages.items() if name != "date"}
-    settings["identity"] = digest(X, y, X_test, y_test, X_val, y_val, params, versions)
+    settings = _settings(estimator, data, chosen, packages)
     drawing = [model for model in models if model.sampler is not None and not model.is_baseline]
-    if drawing and has_sampler and given(estimator, "max_epochs") == "auto":
-        data = (X, y, X_val, y_val)
+    if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison(title, "", models, settings, packages)
     if resume_from is not None:
@@ -357,28 +375,123 @@ def compare_losses(
             estimator.set_params(callbacks=callbacks)
         for seed, model in runs:
             progress.begin_run(model.label, seed, fits_left)
-            fitted = model.build(estimator, seed)
-            held = {"X_val": X_val, "y_val": y_val} if has_fit_parameter(fitted, "X_val") else {}
-            started = time.perf_counter()
-            fitted.fit(X, y, **held)
-            seconds = time.perf_counter() - started
-            if isinstance(fitted, Pipeline):
-                fitted = fitted[-1]  # the model comes after its sampler
-            figures, without = scores_and_parts(fitted, X_test, y_test)
-            comparison.measure, comparison.measures = fitted.measure_, tuple(figures)
-            model.runs.append({"seed": seed, **figures, "seconds": seconds, F1_WITHOUT: without})
+            _run(comparison, model, estimator, seed, data)
             fits_left -= n_fits[model.label]
-            progress.end_run(figures["f1"], fits_left)
+            progress.end_run(model.runs[-1]["f1"], fits_left)
             if on_run is not None:
                 on_run(comparison, model)
     return comparison
 
 
-def _n_fits(model: Candidate, built: Any, validated: bool) -> int:
-    """The fits of nets in one run; a tuned decision without validation rows has more."""
+class _Data(NamedTuple):
+    """The rows of a comparison."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+    X_val: Any
+    y_val: Any
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    """The seeds of the runs; refuses none, too many and bad ones."""
+    numbers: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
+    whole = all(isinstance(seed, Integral) and 0 <= int(seed) < 2**32 for seed in numbers)
+    if not whole or not 1 <= len(numbers) <= MOST_SEEDS:
+        raise ValueError(
+            f"seeds={shown(seeds)} must be a number from 1 to {MOST_SEEDS:,}, or a list of as many "
+            "seeds from 0 to 2**32 - 1"
+        )
+    return [int(seed) for seed in numbers]
+
+
+def _checked_data(
+    estimator: Any, X: Any, y: Any, X_test: Any, y_test: Any, X_val: Any, y_val: Any
+) -> _Data:
+    """The rows; without test rows a fifth is held out. Refuses what cannot be scored."""
+    for name, value in (("X", X), ("y", y)):
+        if value is None:
+            raise ValueError(f"{name}=None: give training data")
+    if (X_test is None) != (y_test is None):
+        raise ValueError("X_test and y_test belong together: give both, or none of them")
+    check_consistent_length(X, y)
+    if y_test is None:
+        given_seed = getattr(estimator, "random_state", None)
+        seed = int(given_seed) if isinstance(given_seed, Integral) else 0
+        train, test = rows_to_test(estimator.task, X, y, seed)
+        (X, X_test), (y, y_test) = ((take(v, train), take(v, test)) for v in (X, y))
+    estimator.task.check_test(y, y_test)
+    check_validation(X_val, y_val)
+    for rows, truth in ((X_test, y_test), (X_val, y_val)):
+        check_consistent_length(rows, truth)
+    return _Data(X, y, X_test, y_test, X_val, y_val)
+
+
+def _has_sampler(estimator: Any) -> bool:
+    return "sampler" in estimator.get_params(deep=False)
+
+
+def _n_fits(model: Candidate, estimator: Any, data: _Data, seed: int) -> int:
+    """The fits of nets in one run; refuses a row that cannot be fitted.
+
+    A tuned decision without validation rows has more than one fit.
+    """
+    built, validated = model.build(estimator, seed), data.y_val is not None
+    if model.given is not None:
+        return 0
+    targets, drawn = estimator.task.drawn_by(data.X, data.y)
+    try:
+        if model.loss == "tfidf" and np.ndim(targets) == 2:
+            raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
+        if model.decision is not None and not validated:
+            check_folds(built, data.X, targets)
+        if model.sampler is not None and _has_sampler(estimator):
+            check_sampler(model.sampler)
+            draw_rows(model.sampler, drawn, seed)
+        elif model.sampler is not None:
+            clone(model.sampler).fit_resample(data.X, data.y)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
     if model.is_baseline:
         return 0
     return 1 if model.decision is None or validated else 1 + max(int(built.cv), 1)
+
+
+def _settings(
+    estimator: Any, data: _Data, seeds: list[int], packages: dict[str, str]
+) -> dict[str, Any]:
+    """What the file of a comparison says of it, with a digest that tells it from others."""
+    varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
+    params = {name: v for name, v in estimator.get_params().items() if name not in varied}
+    settings: dict[str, Any] = {
+        name: v for name, v in params.items() if isinstance(v, plain) and "__" not in name
+    }
+    n_val = 0 if data.y_val is None else len(data.y_val)
+    settings |= {"seeds": seeds, "n_train": len(data.y), "n_val": n_val}
+    versions = {name: value for name, value in packages.items() if name != "date"}
+    identity = digest(
+        data.X, data.y, data.X_test, data.y_test, data.X_val, data.y_val, params, versions
+    )
+    return {**settings, "n_test": len(data.y_test), "identity": identity}
+
+
+def _run(comparison: Comparison, model: Candidate, estimator: Any, seed: int, data: _Data) -> None:
+    """Fit one row with one seed, and keep its scores on the test rows."""
+    fitted = model.build(estimator, seed)
+    validated = has_fit_parameter(fitted, "X_val")
+    held = {"X_val": data.X_val, "y_val": data.y_val} if validated else {}
+    started = time.perf_counter()
+    fitted.fit(data.X, data.y, **held)
+    seconds = time.perf_counter() - started
+    if isinstance(fitted, Pipeline) and model.given is None:
+        fitted = fitted[-1]  # the model comes after its sampler
+    if not hasattr(fitted, "evaluate"):
+        fitted = Judged(fitted, estimator, data.y)
+    figures = scores_and_parts(fitted, data.X_test, data.y_test)
+    names = tuple(name for name in figures if name not in (F1_WITHOUT, FOUND_NOTHING))
+    comparison.measure, comparison.measures = fitted.measure_, names
+    model.runs.append({"seed": seed, **figures, "seconds": seconds})
 
 
 def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any) -> int:
@@ -387,6 +500,7 @@ def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any
     What a fit trains on is counted in windows, without rows held out.
     """
     size = rows_of_update(estimator)
+    data = data.X, data.y, data.X_val, data.y_val
     n_rows, epochs = length_of_fit(estimator, *data)
     for model in models:
         drawn, _ = length_of_fit(replace(model, decision=None).build(estimator, seed), *data)

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from joblib import Parallel, delayed
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
-from torch.serialization import safe_globals
 
 from skdice._checks import check_has, checked, shown
 from skdice._types import Data, Rows
-from skdice.engine.checkpoints import Checkpoints, check_folder, digest
 from skdice.estimators.before_folds import check_rows, with_pos_label
 from skdice.estimators.fold_fits import aligned, fitted_on, group_folds, probabilities_of
-from skdice.inputs.entities import Entity
 from skdice.inputs.labels import as_labels
-from skdice.inputs.rows import check_given, object_array, plain_values, take
+from skdice.inputs.rows import check_given, take
 from skdice.model_selection.checks import folds_of
-from skdice.model_selection.comparison import environment
-from skdice.tags.spans import ScoredSpan
-
-NAMED: list[Any] = [ScoredSpan, Entity]  # tuples that predictions hold
 
 
 class OutOfFold(NamedTuple):
@@ -72,12 +63,11 @@ def out_of_fold(
     *,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
-    checkpoint_dir: str | Path | None = None,
 ) -> OutOfFold:
     """Predict every row with a clone of the estimator that was fitted on other rows.
 
     It is as `sklearn.model_selection.cross_val_predict`, and takes sentences, spans and answers,
-    gives predictions and probabilities at once, and goes on where it was interrupted.
+    and gives predictions and probabilities at once.
 
     Parameters
     ----------
@@ -95,9 +85,6 @@ def out_of_fold(
         row are split too.
     n_jobs : int or None, default=None
         Folds to fit at the same time, as in joblib; None is one.
-    checkpoint_dir : str, Path or None, default=None
-        Folder for the predictions of finished folds, made if missing. Called again with the same
-        data, estimator and folds, only the missing folds are fitted.
 
     Returns
     -------
@@ -144,11 +131,9 @@ def out_of_fold(
             f"cv={shown(cv)} leaves rows out or repeats them: each row must be held out once, as "
             "by KFold"
         )
-    if checkpoint_dir is not None:
-        check_folder(checkpoint_dir)
     if classifies:
         estimator = with_pos_label(estimator, y)
-    jobs = (delayed(_held_out)(estimator, X, y, *split, params, checkpoint_dir) for split in splits)
+    jobs = (delayed(_held_out)(estimator, X, y, *split, params) for split in splits)
     parts: list[Any] = list(Parallel(n_jobs=n_jobs)(jobs))
     predictions, tables, classes = map(list, zip(*parts, strict=True))
     order = np.argsort(np.concatenate(tests), kind="stable")
@@ -169,18 +154,8 @@ def _held_out(
     train: np.ndarray,
     test: np.ndarray,
     params: dict[str, Any],
-    checkpoint_dir: Any,
 ) -> tuple[Any, Any, Any]:
     """Predictions and probabilities of the rows of one fold, and the classes of their model."""
-    checkpoints = None
-    if checkpoint_dir is not None:
-        data = [plain_values(values) for values in (X, y)]
-        versions = {name: value for name, value in environment().items() if name != "date"}
-        identity = digest("out_of_fold", *data, estimator, params, train, test, versions)
-        checkpoints = Checkpoints(checkpoint_dir, identity)
-        with safe_globals(NAMED):
-            if (state := checkpoints.last()) is not None:
-                return tuple(map(_unpacked, state["parts"]))  # type: ignore[return-value]
     train, held = (np.arange(len(y))[part] for part in (train, test))
     held, model = take(X, held), fitted_on(estimator, X, y, train, params)
     classes, table = None, None
@@ -190,29 +165,7 @@ def _held_out(
         table = np.array([row[0]["probability"] for row in model.predict_spans(held)])
     elif hasattr(model, "predict_spans"):
         table = model.predict_spans(held)
-    parts = (np.asarray(model.predict(held)), table, classes)
-    if checkpoints is not None:
-        checkpoints.write(1, {"parts": list(map(_packed, parts))})
-    return parts
-
-
-# ---- values that torch reads without running code
-
-
-def _packed(values: np.ndarray | None) -> Any:
-    if values is None:
-        return None
-    if values.dtype == object:
-        return [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in values]
-    return tuple(values.tolist()) if values.dtype.kind == "U" else torch.from_numpy(values)
-
-
-def _unpacked(values: Any) -> np.ndarray | None:
-    if isinstance(values, list):
-        return object_array([v.numpy() if isinstance(v, torch.Tensor) else v for v in values])
-    if isinstance(values, tuple):
-        return np.array(values, dtype=str)
-    return None if values is None else values.numpy()
+    return np.asarray(model.predict(held)), table, classes
 
 
 def _task_of(model: Any) -> Any:

@@ -4,47 +4,45 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from skorch.callbacks import Callback
 
+from skdice._checks import counted
 from skdice._progress import Progress
-from skdice.model_selection.records import TrialRecord
+from skdice.model_selection.spaces import import_optuna, suggest
+from skdice.model_selection.trials import ended_trials
 
 
 class SearchProgress(Progress):
-    """Trials done, the best score so far and the time left.
+    """A callback of Optuna: the trials done, the best score so far and the time left.
 
-    With `verbose` above 1 each trial has a line, with its parameters and score.
+    With `verbose` above 1 each trial has a line, with its score and parameters.
     """
 
-    EVERY = 5.0  # seconds between two lines at least
-
-    def __init__(self, verbose: int) -> None:
-        super().__init__(verbose, "trial", self.EVERY)
-
-    def begin_kind(self, kind: str, done: int, total: int, best: float = float("nan")) -> None:
-        """Begin some work, such as "trial" or "full fit", of which some may be done."""
-        self.unit, self.best = kind, best
-        self.begin(done, total)
+    def __init__(self, verbose: int, study: Any, n_trials: int, spaces: Any, kind: str) -> None:
+        super().__init__(verbose, kind, every=5.0)
+        self.spaces = spaces
+        done = len(ended_trials(study))
+        self.begin(done, n_trials)
         self.told = -float("inf")
+        self.say(f"{counted(n_trials, kind)}", f"{done} done before" if done else "")
 
-    def end_some(self, done: int, results: list[float], most: float) -> None:
-        """Tell of work that was done, with its scores; at most so many seconds are left."""
-        self.best = float(np.fmax.reduce([self.best, *results]))
-        best = f"best {self.best:.3f}" if np.isfinite(self.best) else "none with a score"
-        self.advance(done, f"{self.unit}s", best)
-        has_ended = self.bar is None and done >= (self.total or 0)
-        if self.is_due or has_ended:
-            left = "" if has_ended else self.left(most)
-            self.say(f"{self.unit} {done} of {self.total}", best, left)
-
-    def tell(self, number: int, record: TrialRecord, key: str) -> None:
-        """Print the score and the parameters of a trial, with `verbose` above 1."""
+    def __call__(self, study: Any, trial: Any) -> None:
+        """Tell of a trial."""
         if self.verbose > 1:
-            done = record.state == "COMPLETE"
-            result = f"{record.score(key):.3f}" if done else record.state.lower()
-            given = (f"{name}={value!r}" for name, value in record.params.items())
-            self.say(f"trial {number}: {result}", *given)
+            score = f"{trial.value:.3f}" if trial.value is not None else trial.state.name.lower()
+            given = (f"{name}={value!r}" for name, value in self._params(trial).items())
+            self.say(f"trial {trial.number}: {score}", *given)
+        known = ended_trials(study)
+        scores = [t.value for t, _ in known if t.state.name == "COMPLETE"]
+        best = f"best {max(scores):.3f}" if scores else "none with a score"
+        self.advance(len(known), f"{self.unit}s", best)
+        has_ended = self.bar is None and len(known) >= (self.total or 0)
+        if self.is_due or has_ended:
+            left = "" if has_ended else self.left()
+            self.say(f"{self.unit} {len(known)} of {self.total}", best, left)
+
+    def _params(self, trial: Any) -> dict[str, Any]:
+        return suggest(import_optuna().trial.FixedTrial(trial.params), self.spaces)
 
 
 class ComparisonProgress(Progress):
@@ -65,7 +63,7 @@ class ComparisonProgress(Progress):
 
     def count(self, net: Any) -> None:
         """Count one more update of a net."""
-        self.of_one, at = net.n_steps_, net.fit_.progress.total
+        self.of_one, at = net.n_updates_, net.done_
         done = self.done + 1
         total = done + self.of_one * self.fits_left - at
         if done == 1:  # the first update is slow: the clock starts after it

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
@@ -24,25 +27,30 @@ from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
-from skdice.estimators.before_folds import check_rows
+from skdice.estimators.before_folds import check_factors, check_rows
 from skdice.inputs.sentences import holds_tags
+from skdice.losses import Loss
 from skdice.model_selection.checks import (
     check_classes,
     check_scores,
     check_tags,
     folds_of,
-    scorers_of,
+    scorer_of,
     weights_of,
 )
-from skdice.model_selection.full_fits import FullFits
+from skdice.model_selection.heads.finalists import finalists
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
-from skdice.model_selection.records import cv_results
-from skdice.model_selection.spaces import as_spaces, check_space
-from skdice.model_selection.study import described, open_study, quiet_optuna
-from skdice.model_selection.trials import SearchRun
-
-# With fewer trials, "auto" fits all in full: the comparison with heads costs as much as some.
-WORTH_A_COMPARISON = 16
+from skdice.model_selection.progress import SearchProgress
+from skdice.model_selection.spaces import as_spaces, check_space, import_optuna, suggest
+from skdice.model_selection.studies import (
+    described,
+    in_memory,
+    open_study,
+    quiet_optuna,
+    work,
+    work_together,
+)
+from skdice.model_selection.trials import FullFits, cv_results, ended_trials, stop_after
 
 
 def _delegated(name: str) -> Any:
@@ -69,56 +77,53 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     param_distributions : dict, list of dicts or None, default=None
         Maps each parameter to an Optuna distribution, a list of choices, or a function of the other
         parameters, such as ``lambda params: 1 - params["loss__alpha"]``. A list of dicts searches
-        all of them. None is `loss_space` of the estimator's loss. ``{"lr": "auto"}`` searches from a third to three
-        times the estimator's rate, which a text estimator chooses by its backbone.
+        all of them. None is `loss_space` of the estimator's loss. ``{"lr": "auto"}`` searches from
+        a third to three times the estimator's rate, which a text estimator chooses as in `fit`.
     n_trials : int, default=32
-        Number of trials. With a storage, the number in the whole study; several processes may run a
-        few more.
+        Number of trials in the study, with those that a storage holds already. Interrupted ones do
+        not count.
     timeout : float or None, default=None
-        Seconds after which no new trial starts and, once a finalist has a score, no other finalist
-        is fitted.
-    cv, scoring : as in `GridSearchCV`, default=None
-        With several scores, `refit` names the one that is searched.
-    refit : bool or str, default=True
+        Seconds after which no new trial starts; after heads, one trial is fitted in full anyway.
+    cv : as in `GridSearchCV`, default=None
+    scoring : str, callable or None, default=None
+        As in `GridSearchCV`, but one score only.
+    refit : bool, default=True
         Fit the best parameters on all data.
     strategy : {"auto", "full", "shared"}, default="auto"
-        ``"full"`` fits the estimator for each trial and fold. ``"shared"`` trains linear heads for
-        `trials_at_once` trials together. For a `DiceClassifier` with a linear head and a search
-        over ``loss``, its parameters, ``lr`` and ``weight_decay``, each head equals its own fit,
-        and ``"auto"`` is shared.
+        ``"full"`` fits the estimator for each trial and fold. ``"shared"`` trains linear heads of
+        16 trials together. For a `DiceClassifier` with a linear head and a search over ``loss``,
+        its parameters, ``lr`` and ``weight_decay``, each head equals its own fit, and ``"auto"`` is
+        shared. Everywhere else ``"auto"`` is full.
 
         For `DiceSequenceClassifier` and `DiceTokenClassifier` and a search over ``loss`` and its
         parameters, ``"shared"`` trains heads on the frozen encoder, then fits `n_finalists` trials
         in full, and the best of those wins. On some data sets heads rank losses differently than
-        full fits. So ``"auto"`` also fits 6 trials in full, and continues with full fits if the two
-        rankings agree by less than 0.7 (Spearman). It is full from the start if `n_trials` is below
-        16 or there is a `storage`.
+        full fits.
     n_finalists : int, default=5
         Number of full fits after heads: half for the best heads, and half for trials that differ
         most, among those within one standard error of the best.
-    trials_at_once : int, default=16
-        Number of trials whose heads are trained together, if shared. None of them is pruned.
     pruner : optuna pruner, "median" or None, default="median"
-        Stops bad trials early. ``"median"`` stops a trial below the median of the others at the
-        same epoch of the same fold. A pruner sees the searched score on the fold's test rows after
-        each epoch, and the mean so far after each fold. It sees folds only with ``early_stopping``,
-        with scorers that cannot score during a fit, and with other than skdice's text estimators.
-    sampler : optuna sampler or None, default=None
-        None is Optuna's TPE, seeded with `random_state` and the trial's number.
+        Stops bad trials early; heads are never stopped. ``"median"`` stops a trial below the median
+        of the others at the same epoch of the same fold. A pruner sees the score on the fold's test
+        rows after each epoch, and the mean so far after each fold. It sees folds only with
+        ``early_stopping``, with scorers that cannot score during a fit, and with other than
+        skdice's text estimators.
+    optuna_sampler : optuna sampler or None, default=None
+        None is Optuna's TPE, seeded with `random_state`.
     storage : str, Path, optuna storage or None, default=None
         An SQLite file or the URL of a database. It keeps the study, so that it can be continued, or
-        shared by several processes that fit the same search. A trial of a killed process is tried
-        again at once on the same host, and after two minutes on another.
+        shared by several processes that fit the same search; they may run a few more trials. A
+        trial of a killed process is tried again after two minutes.
     study_name : str or None, default=None
         Name of the study there. Its space, estimator, scoring and folds must be the same.
     n_jobs : int or None, default=None
-        Number of full fits at a time, through joblib. Above 1 none of them is pruned.
+        Processes, through joblib, that run full fits on one storage; without a storage on a
+        temporary file.
     callbacks : list of callables or None, default=None
-        Called with the study and the trial after each trial and each full fit of a finalist.
-        ``study.stop()`` ends the trials; the finalists are still fitted.
+        Called with the study and the trial after each trial, in the process that ran it.
+        ``study.stop()`` ends the trials there.
     error_score : "raise" or float, default=nan
-        Score of a trial whose fit or scorer fails. The error is kept in ``study_``.
-    return_train_score : bool, default=False
+        Score of a fold whose fit or scorer fails. The error is kept in ``study_``.
     verbose : int, default=0
         1 tells the trials done, the best score so far and the time left: by a bar in a terminal or
         notebook, elsewhere by lines. 2 prints each trial, too.
@@ -127,21 +132,20 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     best_params_, best_score_, best_index_ : dict, float and int
-        Also after an interrupt. If that came before a full fit, they are of the best head.
+        Also after an interrupt.
     best_estimator_, refit_time_ : estimator and float
         With `refit`.
     cv_results_ : dict of arrays
         As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number and
-        state. Trials without a full fit after heads have the state ``SHARED``; scores of heads are
-        in ``mean_shared_<score>``.
+        state. ``n_empty`` is the number of folds in which its fit found nothing: predictions of the
+        test rows that are all of one class, or hold no span. Such a trial was trained too short to
+        be judged, and is the best only if there is no other.
+    heads_ : dict of arrays
+        Of heads before full fits, as `cv_results_`.
     study_ : optuna.Study
-        Full fits after heads are in its ``user_attrs``, as ``full:<number>``.
     n_splits_ : int
-    scorer_ : callable, or dict of callables with several scores
+    scorer_ : callable
     strategy_ : {"full", "shared"}
-        The strategy in the end. ``"auto"`` is also full for losses with a ``forward`` of their own.
-    agreement_ : float
-        Spearman's correlation between heads and full fits, if auto compared them.
 
     References
     ----------
@@ -168,19 +172,17 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "n_trials": [Interval(Integral, 1, None, closed="left")],
         "timeout": [Interval(Real, 0, 1e300, closed="neither"), None],
         "cv": ["cv_object"],
-        "scoring": [str, callable, list, tuple, dict, None],
-        "refit": ["boolean", str],
+        "scoring": [str, callable, list, tuple, dict, None],  # several are refused with advice
+        "refit": ["boolean"],
         "strategy": [StrOptions({"auto", "full", "shared"})],
         "n_finalists": [Interval(Integral, 1, None, closed="left")],
-        "trials_at_once": [Interval(Integral, 1, None, closed="left")],
         "pruner": [StrOptions({"median"}), HasMethods("prune"), None],
-        "sampler": [HasMethods("sample_independent"), None],
+        "optuna_sampler": [HasMethods("sample_independent"), None],
         "storage": [str, object, None],
         "study_name": [str, None],
         "n_jobs": [Interval(Integral, -(2**31), 2**31 - 1, closed="both"), None],
         "callbacks": [list, None],
         "error_score": [StrOptions({"raise"}), float, Interval(Real, -1e300, 1e300, closed="both")],
-        "return_train_score": ["boolean"],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -192,18 +194,16 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     timeout: float | None = None
     cv: Any = None
     scoring: Any = None
-    refit: bool | str = True
+    refit: bool = True
     strategy: str = "auto"
     n_finalists: int = 5
-    trials_at_once: int = 16
     pruner: Any = "median"
-    sampler: Any = None
+    optuna_sampler: Any = None
     storage: Any = None
     study_name: str | None = None
     n_jobs: int | None = None
     callbacks: list[Callable[[Any, Any], None]] | None = None
     error_score: Any = np.nan
-    return_train_score: bool = False
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
 
@@ -239,53 +239,148 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if not all(map(callable, self.callbacks or [])):
             raise TypeError(f"callbacks={self.callbacks!r} must hold functions of study and trial")
         check_alone(type(self).__name__)
-        scorers, key = scorers_of(self.estimator, self.scoring, self.refit)
-        params, of_split, of_scores = self._routed(params, scorers)
+        self._check_jobs()
+        scorer = scorer_of(self.estimator, self.scoring)
+        params, of_split, of_score = self._routed(params, scorer)
         X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))
         check_rows(self.estimator, X, y)
         splits = self._check_data(X, y, of_split)
-        spaces = as_spaces(self.param_distributions, self.estimator)
+        spaces = as_spaces(self.param_distributions, self.estimator, y)
         losses = check_space(self.estimator, spaces)
         check_factors(self.estimator, losses, X, y)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit
-        ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
-        full = FullFits(self, X, y, params, splits, scorers, key, of_scores)
+        full = FullFits(
+            self.estimator, spaces, X, y, splits, params, scorer, of_score, self.error_score,
+            prunes=self.pruner is not None, seed=self._seed(),
+        )  # fmt: skip
         searched = sorted({name for space in spaces for name in space})
-        reason = None if self.strategy == "full" else why_no_heads(full, searched, losses)
-        strategy = self._choose(full, reason)
-        seed = draw_seed(self.random_state) if self.random_state is not None else None
-        with quiet_optuna():
-            study = open_study(self, described(self, spaces, splits))
-            self.n_splits_ = len(splits)
-            self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
-            self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
-            run = SearchRun(self, study, spaces, full, strategy, seed, ends)
-            try:
-                with run.explained_interrupts():
-                    run.to_the_end()
-            finally:
-                self._collect(run)  # also after an interrupt
-        if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
-            message = "no trial has a score: give n_trials, timeout or the pruner more room"
-            if run.error is not None and type(run.error) is not ValueError:
-                raise run.error
-            if run.error is not None:
-                given = ["X", "y", *params]
-                message = f"every trial failed (fit got {given}), the last with: {run.error}"
-            raise ValueError(message) from run.error
+        self.strategy_ = self._choose(full, searched, losses)
+        self.n_splits_, self.scorer_ = len(splits), scorer
+        self._search(full, described(self, spaces, splits))
+        if not hasattr(self, "best_index_"):
+            self._explain_no_score(full, params)
         if self.refit:
-            started = time.perf_counter()
-            data = [X] if y is None else [X, y]
-            if self.verbose:
-                print("a fit of the best parameters on all rows", flush=True)
-            with run.explained_interrupts():
-                self.best_estimator_ = full.model(self.best_params_).fit(*data, **params)
-            self.refit_time_ = time.perf_counter() - started
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self.best_estimator_, name):
-                    setattr(self, name, getattr(self.best_estimator_, name))
+            self._refit(full, X, y, params)
         return self
+
+    def _check_jobs(self) -> None:
+        """Refuse a storage in memory for several processes."""
+        in_memory = isinstance(self.storage, import_optuna().storages.InMemoryStorage)
+        if in_memory and effective_n_jobs(self.n_jobs) > 1:
+            raise ValueError(
+                f"n_jobs={self.n_jobs} with storage={self.storage!r}: processes share a file or a "
+                "database, or leave storage out"
+            )
+
+    def _search(self, full: FullFits, description: dict[str, str]) -> None:
+        """Run the trials, and set the attributes that hold their results."""
+        ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
+        n_jobs = effective_n_jobs(self.n_jobs) if self.strategy_ == "full" or full.is_text else 1
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, quiet_optuna():
+            is_brief = self.storage is None and n_jobs > 1
+            storage = Path(folder) / "study.db" if is_brief else self.storage
+            study = open_study(storage, self.study_name, description)
+            n_trials = self.n_trials
+            try:
+                if self.strategy_ == "shared" and full.is_text:
+                    n_trials = self._propose(full, study, ends)
+                self._run(full, study, storage, n_trials, n_jobs, ends)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(self._kept(study, n_trials)) from None
+            finally:  # also after an interrupt
+                self._collect(in_memory(study.study_name, storage) if is_brief else study, full)
+
+    def _kept(self, study: Any, n_trials: int) -> str:
+        """What an interrupt says."""
+        kept = f"{len(ended_trials(study))} of {n_trials} trials are kept"
+        if self.storage is not None and self.study_name is not None:
+            return f"{kept}, run again to go on"
+        return f"{kept}; with storage='study.db' and study_name='mine' a search can go on"
+
+    def _run(
+        self, full: FullFits, study: Any, storage: Any, n_trials: int, n_jobs: int, ends: float
+    ) -> None:
+        """Run what is missing of the trials, here or in several processes."""
+        if (missing := n_trials - len(ended_trials(study))) < 1:
+            return
+        of_heads = self.strategy_ == "shared" and not full.is_text
+        run = partial(self._optimize, full, n_trials, ends, of_heads)
+        if n_jobs == 1:
+            run(study)
+        else:
+            shares = map(len, np.array_split(np.arange(missing), min(n_jobs, missing)))
+            work_together(run, study, storage, list(shares))
+
+    def _optimize(
+        self, full: FullFits, n_trials: int, ends: float, of_heads: bool, study: Any,
+        most: int | None = None,
+    ) -> None:  # fmt: skip
+        """Run trials here until the study has `n_trials`, `most` have run or it is late."""
+        kind = "head" if of_heads and full.is_text else "trial"
+        with SearchProgress(self.verbose, study, n_trials, full.spaces, kind) as progress:
+            callbacks = [progress, *(self.callbacks or [])]
+            objective = HeadFits(full, n_trials, callbacks) if of_heads else full
+            timeout = None if math.isinf(ends) else max(ends - time.monotonic(), 1e-3)
+            callbacks = [stop_after(n_trials), *callbacks]
+            how = {"timeout": timeout, "callbacks": callbacks, "n_trials": most}
+            work(study, objective, self.pruner, self.optuna_sampler, **how)
+
+    def _propose(self, full: FullFits, study: Any, ends: float) -> int:
+        """Train heads, put the most promising settings into the study's queue; return how many."""
+        heads = import_optuna().create_study(direction="maximize")
+        self._optimize(full, self.n_trials, ends, True, heads)
+        self.heads_ = cv_results(heads, len(full.splits), full.spaces)
+        scored = [(t, r) for t, r in ended_trials(heads) if np.isfinite(r.mean)]
+        if not scored:
+            return 0
+        fixed = import_optuna().trial.FixedTrial
+        params = [suggest(fixed(trial.params), full.spaces) for trial, _ in scored]
+        scores = np.array([record.scores for _, record in scored])
+        best = finalists(params, scores, self.n_finalists)
+        for i in best:
+            study.enqueue_trial(scored[i][0].params, skip_if_exists=True)
+        return len(best)
+
+    def _seed(self) -> int | None:
+        """The seed of Optuna's own sampler; None of a sampler that is given, and without a seed."""
+        if self.optuna_sampler is not None or self.random_state is None:
+            return None
+        return draw_seed(self.random_state)
+
+    def _collect(self, study: Any, full: FullFits) -> None:
+        """Set the attributes that hold the results of all trials."""
+        self.study_ = study
+        self.cv_results_ = cv_results(study, len(full.splits), full.spaces)
+        means, empty = self.cv_results_["mean_test_score"], self.cv_results_["n_empty"] > 0
+        if (np.isfinite(means) & ~empty).any():
+            means = np.where(empty, np.nan, means)
+        if np.isfinite(means).any():
+            self.best_index_ = int(np.nanargmax(means))
+            self.best_params_ = self.cv_results_["params"][self.best_index_]
+            self.best_score_ = float(means[self.best_index_])
+
+    def _explain_no_score(self, full: FullFits, params: dict[str, Any]) -> None:
+        """Raise the error of the last trial, or say that there was none."""
+        if full.error is not None and type(full.error) is not ValueError:
+            raise full.error
+        message = "no trial has a score: give n_trials, timeout or the pruner more room"
+        told = full.error or next((r.error for _, r in ended_trials(self.study_) if r.error), None)
+        if told is not None:
+            message = f"every trial failed (fit got {['X', 'y', *params]}), the last with: {told}"
+        raise ValueError(message) from full.error
+
+    def _refit(self, full: FullFits, X: Any, y: Any, params: dict[str, Any]) -> None:
+        """Fit the best parameters on all rows."""
+        started = time.perf_counter()
+        if self.verbose:
+            print("a fit of the best parameters on all rows", flush=True)
+        data = [X] if y is None else [X, y]
+        self.best_estimator_ = full.model(self.best_params_).fit(*data, **params)
+        self.refit_time_ = time.perf_counter() - started
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
 
     def _check_data(self, X: Any, y: Any, of_split: dict[str, Any]) -> list[Any]:
         """The folds; refuses data and folds with which trials cannot be scored."""
@@ -304,33 +399,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_scores(self.scoring, y)
         return splits
 
-    def _choose(self, full: FullFits, reason: str | None) -> FullFits | HeadFits:
-        """The strategy to start with; `reason` says why heads are not possible, if so."""
+    def _choose(self, full: FullFits, searched: list[str], losses: list[Loss]) -> str:
+        """The strategy: heads where it is asked for, or where they equal the full fits."""
+        if self.strategy == "full" or (self.strategy == "auto" and full.is_text):
+            return "full"
+        reason = why_no_heads(full, searched, losses)
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
-        few = self.n_trials < WORTH_A_COMPARISON or self.storage is not None
-        few = few and self.strategy == "auto" and hasattr(self.estimator, "backbone")
-        if self.strategy == "full" or reason is not None or few:
-            return full
-        return HeadFits(full, self.trials_at_once)
-
-    def _collect(self, run: SearchRun) -> None:
-        """Set the attributes that hold the results of all trials."""
-        self.study_ = run.study
-        self.strategy_ = "shared" if isinstance(run.strategy, HeadFits) else "full"
-        if run.agreement is not None:
-            self.agreement_ = run.agreement
-        self.cv_results_ = cv_results(
-            run.study, list(run.full.scorers), self.n_splits_, run.spaces, self.return_train_score
-        )
-        means = self.cv_results_[f"mean_test_{run.full.key}"]
-        heads = self.cv_results_.get(f"mean_shared_{run.full.key}")
-        if heads is not None and not np.isfinite(means).any():
-            means = np.where(self.cv_results_["state"] == "SHARED", heads, np.nan)
-        if np.isfinite(means).any():
-            self.best_index_ = int(np.nanargmax(means))
-            self.best_params_ = self.cv_results_["params"][self.best_index_]
-            self.best_score_ = float(means[self.best_index_])
+        return "full" if reason is not None else "shared"
 
     # ---- metadata
 
@@ -343,19 +419,17 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
         router = MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=fits)
         router.add(splitter=splitter, method_mapping=splits)
-        for name, scorer in scorers_of(self.estimator, self.scoring, self.refit)[0].items():
-            router.add(**{f"scorer_{name}": scorer}, method_mapping=scores)
-        return router
+        scorer = scorer_of(self.estimator, self.scoring)
+        return router.add(scorer=scorer, method_mapping=scores)
 
-    def _routed(self, params: dict[str, Any], scorers: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """The parameters for the estimator's ``fit``, the splitter and each scorer."""
+    def _routed(self, params: dict[str, Any], scorer: Any) -> tuple[Any, Any, Any]:
+        """The parameters for the estimator's ``fit``, the splitter and the scorer."""
         if not routing_enabled():
             groups = params.pop("groups", None)
-            weights = weights_of(scorers, params.get("sample_weight"))
-            return params, {"groups": groups}, weights
+            return params, {"groups": groups}, weights_of(scorer, params.get("sample_weight"))
         routed = process_routing(self, "fit", **params)
-        of_scores = {name: dict(routed[f"scorer_{name}"].score) for name in scorers}
-        return dict(routed.estimator.fit), dict(routed.splitter.split), of_scores
+        parts = routed.estimator.fit, routed.splitter.split, routed.scorer.score
+        return tuple(map(dict, parts))  # type: ignore[return-value]
 
     # ---- the best estimator
 
@@ -383,11 +457,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             For the scorer.
         """
         best = self._check_refit()
-        key = str(self.refit) if self.multimetric_ else "score"
-        scorer = self.scorer_[key] if self.multimetric_ else self.scorer_
         if routing_enabled():
-            params = process_routing(self, "score", **params)[f"scorer_{key}"].score
-        return float(scorer(best, X, y, **params))
+            params = process_routing(self, "score", **params).scorer.score
+        return float(self.scorer_(best, X, y, **params))
 
     predict = _delegated("predict")
     predict_proba = _delegated("predict_proba")

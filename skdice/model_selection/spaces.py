@@ -70,7 +70,7 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     return space
 
 
-def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
+def as_spaces(param_distributions: Any, estimator: Any, y: Any) -> list[Space]:
     """The search space as a list of dicts; refuses an empty space and bad distributions."""
     if param_distributions is None:
         loss = getattr(estimator, "loss", None)
@@ -90,7 +90,7 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
     if not spaces or not all(spaces):
         raise ValueError("param_distributions is empty: name at least one parameter to search")
     distribution = import_optuna().distributions.BaseDistribution
-    spaces = [{n: _around(v, n, estimator) for n, v in space.items()} for space in spaces]
+    spaces = [{n: _around(v, n, estimator, y) for n, v in space.items()} for space in spaces]
     for name, values in (entry for space in spaces for entry in space.items()):
         choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
         if not (choices or callable(values) or isinstance(values, distribution)):
@@ -101,8 +101,8 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
     return spaces
 
 
-def _around(values: Any, name: str, estimator: Any) -> Any:
-    """The range around the rate that an estimator has or would choose, for ``"lr": "auto"``."""
+def _around(values: Any, name: str, estimator: Any, y: Any) -> Any:
+    """The range around the rate that an estimator has or chooses for `y`: ``"lr": "auto"``."""
     owner, _, parameter = str(name).rpartition("__")
     if not isinstance(values, str) or (parameter, values) != ("lr", "auto"):
         return values
@@ -111,7 +111,7 @@ def _around(values: Any, name: str, estimator: Any) -> Any:
         return values
     part = clone(part)
     check_estimator(part)
-    rate = rate_of(part)
+    rate = rate_of(part, y)
     return import_optuna().distributions.FloatDistribution(rate / 3, rate * 3, log=True)
 
 

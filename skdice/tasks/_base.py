@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
 
 from skdice import backbones
+from skdice._compat import check_feature_names
 from skdice._warn import warn
 from skdice.datasets.row import Row
 from skdice.engine import adapters
+from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode
@@ -93,13 +95,23 @@ class Task(ABC):
         """Return y as folds take it, and as samplers take it."""
         return y, y
 
+    def check_columns(self, model: Any, X: Any, *, reset: bool = False) -> None:
+        """Refuse a frame with other columns than `fit` saw, as scikit-learn does; reset learns."""
+        if reset:
+            vars(model).pop("_columns_unknown", None)
+        if "_columns_unknown" not in vars(model):  # it was saved before names were
+            check_feature_names(model, X, reset=reset)
+
     # ---- training
 
     def check_params(self, model: Any, mode: Mode) -> None:
         """Refuse parameters of the task that do not fit each other, or the head that is there."""
 
-    def has_two_classes(self, model: Any) -> bool:
-        """Return whether each text has one of two labels, which are trained at a lower rate."""
+    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+        """Return whether each text has one of two labels, which are trained at a lower rate.
+
+        The labels are those of `y`, or of the last fit where that is None.
+        """
         return False
 
     @abstractmethod
@@ -194,8 +206,9 @@ class Task(ABC):
             targets = self.targets(model, windows, targets)
         return EncodedDataset(windows, targets, None if weights is None else weights[windows.rows])
 
-    def count_cuts(self, model: Any, inputs: list[Any], cuts: Cuts) -> None:
-        """Count what is left out of validation inputs, where `encode` counts it."""
+    def unlabelled(self, windows: Any) -> Any:
+        """Return windows as a data set without targets."""
+        return EncodedDataset(windows)
 
     @abstractmethod
     def criterion(
@@ -209,6 +222,15 @@ class Task(ABC):
     def n_positives(self, data: Examples) -> int | None:
         """Return the number of answers or entities, where the loss counts no classes."""
         return None
+
+    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+        """Return what tells the classes that outputs name, as in `Predicted`."""
+        return highest
+
+    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+        """Return what a model does that named these classes only; None if that is fine."""
+        names = model.outputs_[seen].tolist()
+        return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
     def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
         """Tune on validation rows what can be tuned; `blocks` are those of `validation_score`."""

@@ -10,7 +10,7 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, check_known
 from skdice.exceptions import MissingLabelWarning
-from skdice.inputs.labels import Labels
+from skdice.inputs.labels import Labels, in_type_of
 from skdice.inputs.texts import check_width
 from skdice.metrics import positive_class
 
@@ -54,7 +54,7 @@ def further_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
             f"give labels such as {before[:20]}, or fit with warm_start=False"
         )
     if new := [label for label in found if label not in before]:
-        model.classes_ = np.array(sorted(before + new))
+        model.classes_ = in_type_of(model.classes_, np.array(sorted(before + new)))
     return labels.values
 
 

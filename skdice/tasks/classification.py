@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from sklearn.utils import check_consistent_length
 from torch import nn
 
 from skdice.datasets.row import Row
+from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
@@ -84,10 +85,11 @@ class Classification(Task):
                 "with warm_start=False, or set pooling back"
             )
 
-    def has_two_classes(self, model: Any) -> bool:
-        """Return True for two classes, and before a fit, when a search asks for a rate."""
-        if not hasattr(model, "classes_"):
-            return True
+    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+        """Return True if each text has one of two labels, of `y` or of the last fit."""
+        if y is not None:
+            labels = read_labels(y, missing=True)
+            return not labels.multilabel and len(labels.classes) == 2
         return not model.multilabel_ and len(model.classes_) == 2
 
     def learn(
@@ -112,6 +114,17 @@ class Classification(Task):
         if not targets.multilabel:
             return targets.classes.tolist()
         return targets.classes[(targets.values == 1).any(axis=0)].tolist()
+
+    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+        """Return what tells the classes that outputs name, or labels above one half."""
+        return above_zero if model.multilabel_ else highest
+
+    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+        """Return what a model does that named these classes, or these labels, only."""
+        if model.multilabel_:
+            return None if seen.any() else "predicts no label at all"
+        names = model.classes_[seen].tolist()
+        return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
     def strata(self, model: Any, data: Examples) -> Any:
         """Return the labels, 0/1 rows where there are several."""
@@ -165,10 +178,6 @@ class Classification(Task):
         """Return one window of each text, or several of a long one."""
         settings = model.max_length_, model.long_texts, cuts
         return encode_texts(model.tokenizer_, inputs, *settings)
-
-    def count_cuts(self, model: Any, inputs: list[Any], cuts: Cuts) -> None:
-        """Count validation texts that are cut, of which scoring them does not tell."""
-        self.encode(model, inputs, cuts)
 
     def dataset(
         self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None

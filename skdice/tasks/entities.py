@@ -174,9 +174,6 @@ class Entities(Tagging):
         """Return true and predicted entities as (type, start, end) for each row."""
         return typed_spans(true), typed_spans(read_entities(predicted, inputs))
 
-    def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
-        """Count entities of unknown types as misses."""
-
     # ---- the model card
 
     def transformers_code(self, model: Any) -> str:

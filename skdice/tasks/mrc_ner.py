@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.special import expit
 from torch import nn
 
+from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
 from skdice.engine.span_heads import EncoderWithSpanHeads
+from skdice.engine.updates import Update
 from skdice.inputs.rows import check_weights
 from skdice.inputs.sentences import as_entities, as_sentences
 from skdice.losses.of_estimator import check_classes, check_given
@@ -87,6 +90,14 @@ class MRC(TokenRows):
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         model.max_span_length_ = model.max_span_length or longest
         model.threshold_ = float(model.threshold)
+
+    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+        """Return what tells whether a candidate span is a match."""
+        return _matches
+
+    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+        """Return what a model does that matched no span."""
+        return None if seen.any() else "finds no entity"
 
     def n_outputs(self, model: Any) -> int:
         """Return 3, for start, end and answerable; matches have a head of their own."""
@@ -250,3 +261,9 @@ def _spans_above(
         ((kind, int(words[first[i]]), int(words[last[i]]) + 1), float(score), float(least[i]))
         for i, score in zip(chosen, scores, strict=True)
     ]
+
+
+def _matches(logits: torch.Tensor, batch: Update) -> torch.Tensor:
+    assert batch.target is not None
+    heads = to_device(batch.target, str(logits.device))[:, 1]
+    return ((logits > 0) & (heads == 2)).unsqueeze(-1)

@@ -159,9 +159,6 @@ class MultiSpanReading(QuestionRows, Tagging):
         ]
         return super().validation_score(model, replace(held, targets=true), blocks)
 
-    def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
-        """Accept all answers: they have one type."""
-
     def paired_spans(
         self, model: Any, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:

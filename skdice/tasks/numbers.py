@@ -18,13 +18,15 @@ from scipy import sparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 from torch import nn
+from torch.utils.data import Dataset
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
 from skdice._warn import warn
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import Examples, Mode
+from skdice.engine.layouts.layout import MicroBatch
 from skdice.engine.module import finite_bias
-from skdice.engine.parts import FastDropout
+from skdice.engine.updates import Update
 from skdice.exceptions import FewRowsWarning
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
@@ -98,7 +100,7 @@ class Numbers(Classification):
         self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
     ) -> nn.Module:
         """Return the loss with the counts of the classes, and set the size of a batch."""
-        loss = super().criterion(model, data, dataset, drawn, mode)
+        loss: Any = super().criterion(model, data, dataset, drawn, mode)
         share = share_of_rarest(model.class_counts_ / model.n_samples_seen_, loss.background_)
         model.batch_size_ = rows_of_batch(model.batch_size, len(data), share)
         if any(part.excludes_background and part.is_set_level for part in losses_in(loss)):
@@ -115,8 +117,9 @@ class Numbers(Classification):
             return NumericDataset(windows, targets.astype(windows.dtype), weights)
         return NumericDataset(windows, places_of(targets, model.classes_), weights)
 
-    def count_cuts(self, model: Any, inputs: Any, cuts: Any) -> None:
-        """Count nothing: rows are whole."""
+    def unlabelled(self, windows: Any) -> Any:
+        """Return rows as a data set without targets."""
+        return NumericDataset(windows)
 
     # ---- predictions
 
@@ -126,15 +129,26 @@ class Numbers(Classification):
 
 
 @dataclass
-class NumericDataset:
+class NumericDataset(Dataset):
     """Rows of numbers with targets and weights."""
 
     X: Any  # an array or a sparse matrix
     targets: np.ndarray | None = None
     weight: np.ndarray | None = None
 
+    of_words = False
+
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    def update(self, layout: None, rows: np.ndarray, size: int) -> Update:
+        """All rows of an update at once, in the order of the data."""
+        place = np.sort(rows)
+        weight = None if self.weight is None else torch.from_numpy(self.weight[place])
+        assert self.targets is not None
+        # Indexing by row numbers has made a copy already.
+        part = MicroBatch([{"X": as_tensor(self.X[place], copy=False)}], place)
+        return Update([part], torch.from_numpy(self.targets[place]), weight, place)
 
 
 class Head(nn.Module):
@@ -154,10 +168,6 @@ class Head(nn.Module):
             # which Adam makes whole steps.
             last.get_parameter("weight").mul_(0.01)
             last.get_parameter("bias").copy_(finite_bias(bias))
-
-    def torch_draws(self, own_attention: bool) -> bool:
-        """Return True if training may draw in other ways than by `FastDropout`."""
-        return self.of_user
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n_rows, n_classes)."""
@@ -222,7 +232,7 @@ def as_tensor(rows: Any, copy: bool = True) -> torch.Tensor:
 def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
-        layers += [nn.Linear(before, after), nn.ReLU(), FastDropout(dropout)]
+        layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(dropout)]
     return nn.Sequential(*layers[:-2])
 
 

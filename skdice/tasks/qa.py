@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from skdice._checks import counted
 from skdice._warn import warn
+from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
+from skdice.engine.updates import Update
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
 from skdice.inputs.rows import check_weights
@@ -88,6 +91,14 @@ class Reading(QuestionRows):
         model.null_threshold_ = float("inf") if all(data.targets) else 0.0
         if model.null_threshold != "auto":
             model.null_threshold_ = float(model.null_threshold)
+
+    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+        """Return what tells whether a window's best start is an answer."""
+        return _answers
+
+    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+        """Return what a model does that found no answer."""
+        return None if seen.any() else "finds no answer"
 
     def n_outputs(self, model: Any) -> int:
         """Return 2, for start and end."""
@@ -227,3 +238,12 @@ def _best_threshold(model: Any, held: Examples, blocks: Blocks) -> tuple[float, 
     threshold = tune_null_threshold(np.array(gaps), np.array(values), np.array(nulls))
     answered = np.array(gaps) <= threshold
     return threshold, float(np.mean(np.where(answered, values, nulls)))
+
+
+def _answers(logits: torch.Tensor, batch: Update) -> torch.Tensor:
+    """Where a window's first position, which stands for no answer, is not its best start."""
+    assert batch.target is not None
+    first = to_device(batch.target, str(logits.device))[:, 2] > 0
+    window, starts = first.cumsum(0) - 1, logits[:, 0]
+    best = torch.zeros_like(starts).scatter_reduce(0, window, starts, "amax", include_self=False)
+    return (first & (starts < best[window])).unsqueeze(-1)

@@ -526,32 +526,6 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     assert len(list(out.glob("comparison*.json"))) == len(list(out.glob("comparison*.png"))) == 3
 
 
-def test_an_interrupted_search_says_how_to_go_on(files, tiny_backbone, monkeypatch):
-    from skdice.model_selection.full_fits import FullFits
-
-    run_one = FullFits.run_one
-
-    def interrupted(self, params, trial=None):
-        if trial is not None and trial.number == 2:
-            raise KeyboardInterrupt
-        return run_one(self, params, trial)
-
-    monkeypatch.setattr(FullFits, "run_one", interrupted)
-    command = (
-        "tune", files / "train.conll", "--n-trials", 3, "--cv", 2, "--max-epochs", 1,
-        "--backbone", tiny_backbone, "--out", files / "t",
-    )  # fmt: skip
-    result = run(*command)
-    assert result.exit_code == 130
-    assert "trial 1 of 3" in result.output
-    told = flat(result.output)
-    assert "2 of 3 trials are kept; with storage='study.db' and study_name='mine' a" in told
-    result = run(*command, "--storage", files / "study.db")
-    assert result.exit_code == 130
-    assert "interrupted: 2 of 3 trials are kept, run again to go on" in flat(result.output)
-    assert "Traceback" not in result.output
-
-
 def flat(output):
     return " ".join(output.split())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +20,11 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
+from skdice._digest import digest
+from skdice._fitting import draft_of
 from skdice.engine import checkpoints, used_embeddings
-from skdice.engine.checkpoints import Checkpoints, digest, parse_interval
+from skdice.engine.checkpoints import Files
+from skdice.engine.fit_plan import plan_fit
 from skdice.engine.module import trained_state
 from skdice.losses import DiceLoss
 from tests.fits import Tells, each_update, killed_at
@@ -52,8 +56,8 @@ def numbers():
 
 def classifier(folder=None, **params):
     settings = dict(
-        loss=DiceLoss(ema_decay=0.9), max_epochs=4, batch_size=16, hidden_layer_sizes=(4,),
-        dropout=0.3, random_state=0, checkpoint_dir=folder, checkpoint_every=1,
+        loss=DiceLoss(), max_epochs=4, batch_size=16, hidden_layer_sizes=(4,),
+        dropout=0.3, random_state=0, checkpoint_dir=folder, checkpoint_every=0,
     )  # fmt: skip
     return DiceClassifier(**settings | params)
 
@@ -65,39 +69,67 @@ def whole(numbers):
 
 
 # The first update and the last, in the middle of an epoch of four and around its end.
-@pytest.mark.parametrize(
-    ("moment", "every"), [(1, 1), (3, 1), (4, 1), (5, 1), (15, 1), (2, 3), (3, 3), (8, 3)]
-)
-def test_classifier_goes_on_from_any_update(tmp_path, numbers, whole, moment, every):
+@pytest.mark.parametrize("moment", [1, 3, 4, 5, 8, 15])
+def test_classifier_goes_on_from_any_update(tmp_path, numbers, whole, moment):
     with killed_at(moment):
-        classifier(tmp_path, checkpoint_every=every).fit(*numbers)
+        classifier(tmp_path).fit(*numbers)
     steps = []
     with each_update(lambda: steps.append(1)):
-        assert_same_fit(whole, classifier(tmp_path, checkpoint_every=every).fit(*numbers))
-    assert len(steps) == 16 - moment // every * every
+        assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
+    assert len(steps) == 16 - moment
 
 
-def test_memory_by_the_rule_goes_on(tmp_path, numbers):
-    settings = {"loss": "dice", "batch_size": 4}
-    whole = classifier(**settings).fit(*numbers)
-    assert whole.net_.criterion_.is_stateful
-    with killed_at(7):
-        classifier(tmp_path, **settings).fit(*numbers)
-    assert_same_fit(whole, classifier(tmp_path, **settings).fit(*numbers))
+@pytest.mark.parametrize("moment", [1, 7, 15])
+def test_each_epoch_writes_a_checkpoint(tmp_path, numbers, whole, moment):
+    """However long the interval is: a fit of some minutes that is killed has kept something."""
+    with killed_at(moment):
+        classifier(tmp_path, checkpoint_every=3600).fit(*numbers)
+    steps = []
+    with each_update(lambda: steps.append(1)):
+        assert_same_fit(whole, classifier(tmp_path, checkpoint_every=3600).fit(*numbers))
+    assert len(steps) == 16 - moment // 4 * 4
 
 
-def test_another_kind_of_device_begins_anew(tmp_path, monkeypatch, numbers):
-    folders, make = [], DiceClassifier._checkpoints
+@pytest.mark.parametrize("moment", range(1, 20, 3))
+def test_a_fit_that_stops_early_goes_on(tmp_path, numbers, moment):
+    """The scores, the best weights and the epochs without a better score are kept."""
+    stops = dict(early_stopping=True, validation_fraction=0.4, n_iter_no_change=2, max_epochs=30)
+    whole = classifier(**stops).fit(*numbers)
+    made = 3 * whole.n_iter_
+    assert 9 <= made < 90
+    with killed_at(moment):
+        classifier(tmp_path, **stops).fit(*numbers)
+    steps = []
+    with each_update(lambda: steps.append(1)):
+        assert_same_fit(whole, classifier(tmp_path, **stops).fit(*numbers))
+    assert len(steps) == made - moment
 
-    def of_devices(self, plan):
-        for device in ("cuda", "cuda:1", "cpu"):
-            monkeypatch.setattr(self.net_, "device", device)
-            folders.append(make(self, plan).folder)
-        return None
 
-    monkeypatch.setattr(DiceClassifier, "_checkpoints", of_devices)
-    classifier(tmp_path).fit(*numbers)
-    assert folders[0] == folders[1] != folders[2]
+def test_a_fit_says_where_it_begins(tmp_path, numbers, capsys):
+    with killed_at(5):
+        classifier(tmp_path, verbose=1).fit(*numbers)
+    assert "no checkpoint of this fit yet: it begins anew\n" in capsys.readouterr().out
+    classifier(tmp_path, verbose=1).fit(*numbers)
+    assert "going on after update 5" in capsys.readouterr().out
+    classifier(tmp_path, verbose=1).fit(*numbers)
+    assert "this fit was finished before" in capsys.readouterr().out
+    classifier(tmp_path, verbose=1, lr=0.01).fit(*numbers)
+    assert "begins anew (1 in checkpoint_dir are of other data" in capsys.readouterr().out
+
+
+def test_another_kind_of_device_begins_anew(numbers, monkeypatch):
+    model = classifier("folder")
+    plan = plan_fit(model, *numbers)
+    draft = draft_of(model)
+    vars(draft).update(plan.fitted)
+    draft._resolve_schedule(plan)
+    found = []
+    for device in ("cuda", "cuda:1", "cpu"):
+        monkeypatch.setattr(
+            "skdice.estimators._net_estimator.resolve_device", lambda _, d=device: d
+        )
+        found.append(draft._identity(plan))
+    assert found[0] == found[1] != found[2]
 
 
 def text_fits(backbone, sentences):
@@ -107,10 +139,10 @@ def text_fits(backbone, sentences):
     labels = [int(any(tag != "O" for tag in row)) for row in y]
     common = dict(
         backbone=backbone, max_epochs=2, batch_size=2, lr=1e-3, random_state=0,
-        checkpoint_every=1, dropout=0.2,
+        checkpoint_every=0, dropout=0.2,
     )  # fmt: skip
     tagger = DiceTokenClassifier(
-        loss=DiceLoss(ema_decay=0.8),
+        loss=DiceLoss(),
         gradient_accumulation=2,
         early_stopping=True,
         validation_fraction=0.5,
@@ -141,9 +173,6 @@ def test_finished_fit_is_not_made_again(tmp_path, numbers):
     whole = classifier(tmp_path).fit(*numbers)
     with each_update(lambda: pytest.fail("an update was made")):
         assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
-    with killed_at(0):
-        classifier(tmp_path, resume="never").fit(*numbers)
-    assert not list(tmp_path.glob("*/*.pt"))
 
 
 def test_only_the_last_two_are_kept(tmp_path, numbers):
@@ -201,11 +230,11 @@ def test_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, numbers, whole
         spoil(path)
     with (
         pytest.warns(UserWarning, match="is damaged"),
-        pytest.raises(ValueError, match=r"every checkpoint in .* is damaged.*resume='never'"),
+        pytest.raises(ValueError, match=r"every checkpoint in .* is damaged. Delete that folder"),
     ):
         classifier(tmp_path).fit(*numbers)
-    assert_same_fit(whole, classifier(tmp_path, resume="never").fit(*numbers))
-    assert first.exists() is False
+    shutil.rmtree(first.parent)
+    assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
 
 
 def test_full_disk_costs_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch, numbers, whole):
@@ -237,10 +266,8 @@ def test_folder_that_cannot_be_written_is_refused_first(tmp_path, numbers):
         (dict(checkpoint_dir=""), "checkpoint_dir=''"),
         (dict(checkpoint_dir="a\0b"), "checkpoint_dir="),
         (dict(callbacks=[("x", object)]), "callbacks"),
-        (dict(checkpoint_every="soon"), "checkpoint_every='soon' must be"),
-        (dict(checkpoint_every="-1s"), "checkpoint_every='-1s' must be"),
-        (dict(checkpoint_every=0), "checkpoint_every"),
-        (dict(resume="always"), "resume"),
+        (dict(checkpoint_every="60s"), "'checkpoint_every' parameter .* must be a float"),
+        (dict(checkpoint_every=-1), "checkpoint_every"),
     ],
 )
 def test_bad_settings_are_refused(tmp_path, numbers, params, message):
@@ -261,22 +288,18 @@ def test_folds_and_settings_of_a_grid_share_a_folder(tmp_path, numbers):
     assert_same_fit(whole.best_estimator_, found.best_estimator_)
 
 
-def test_intervals():
-    assert parse_interval(5) == (5, 0.0)
-    assert parse_interval("1.5s") == (0, 1.5)
-    with pytest.raises(ValueError):
-        parse_interval(True)
-
-
-def test_time_between_checkpoints(tmp_path, monkeypatch):
-    now = [0.0]
+def test_time_between_checkpoints(tmp_path, monkeypatch, numbers):
+    now, written = [0.0], []
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])
-    files = Checkpoints(tmp_path, "x", "10s")
-    assert not files.due(5)
-    now[0] = 10.0
-    assert files.due(6)
-    files.write(6, {"finished": True})
-    assert not files.due(7)
+    monkeypatch.setattr(Files, "write", lambda self, n, state: written.append(n))
+
+    def minute():
+        now[0] += 60
+
+    with each_update(minute):
+        classifier(tmp_path, checkpoint_every=150).fit(*numbers)
+    # After every third update, and after each epoch of four, from which the time is counted anew.
+    assert written == [3, 4, 7, 8, 11, 12, 15, 16, 17]
 
 
 def test_digest_knows_values_and_not_objects():
@@ -320,7 +343,7 @@ def test_an_interrupt_while_a_line_is_printed_finishes_nothing(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("skdice.engine.callbacks.EpochLog.on_epoch_end", interrupted)
+        patch.setattr("skorch.callbacks.PrintLog.on_epoch_end", interrupted)
         with pytest.raises(KeyboardInterrupt):
             classifier(tmp_path, verbose=1).fit(*numbers)
     assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
@@ -331,11 +354,11 @@ def test_two_fits_write_to_one_folder(tmp_path):
     state = {"weights": torch.ones(20_000)}
     with warnings.catch_warnings(), ThreadPoolExecutor(3) as pool:
         warnings.simplefilter("error")
-        writers = [Checkpoints(tmp_path, "x", 1) for _ in range(2)]
+        writers = [Files(tmp_path / "x") for _ in range(2)]
 
         def write(i):
             writers[i % 2].write(i, state)
-            return Checkpoints(tmp_path, "x", 1).last()
+            return Files(tmp_path / "x").last()
 
         read = list(pool.map(write, range(60)))
     assert all(torch.equal(found["weights"], state["weights"]) for found in read if found)
@@ -368,7 +391,7 @@ def test_a_skipped_update_steps_the_schedule(numbers, first):
             return super().forward(*args, **kwargs) * (torch.nan if skipped else 1)
 
     tells = Tells(before=lambda net, batch: rates.append(net.optimizer_.param_groups[0]["lr"]))
-    model = classifier(loss=Spoiled(), warmup=0.0, lr=1.0, checkpoint_every="60s")
+    model = classifier(loss=Spoiled(), warmup=0.0, lr=1.0, checkpoint_every=60)
     model.set_params(callbacks=[tells]).fit(*numbers)
     assert sum(epoch["skipped_updates"] for epoch in model.history_) == 1
     assert rates == pytest.approx([1 - i / 16 for i in range(16)])
@@ -389,11 +412,10 @@ def test_update_with_bad_numbers_is_skipped(numbers, where):
             return loss
 
     X, y = numbers
-    model = classifier(loss=Spoiled(ema_decay=0.5), dropout=0.0).fit(X, y)
+    model = classifier(loss=Spoiled(), dropout=0.0).fit(X, y)
     assert [epoch["skipped_updates"] for epoch in model.history_] == [0, 1, 0, 0]
     assert np.isfinite([epoch["train_loss"] for epoch in model.history_]).all()
     assert all(value.isfinite().all() for value in weights(model).values())
-    assert model.net_.criterion_.running_.isfinite().all()
 
 
 class NoNumber(DiceLoss):
@@ -406,7 +428,7 @@ class NoNumber(DiceLoss):
 def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences):
     model = classifier(batch_size=4, loss=NoNumber())
     with pytest.raises(
-        ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"
+        ValueError, match=r"the last 10 updates were skipped.* training rows \[\d+, .* lower lr"
     ):
         model.fit(*numbers)
     assert not hasattr(model, "net_")
@@ -414,23 +436,19 @@ def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences)
     tagger = DiceTokenClassifier(
         backbone=tiny_backbone, loss=NoNumber(), batch_size=1, random_state=0
     )
-    with pytest.raises(ValueError, match=r"10 updates in a row .* training rows \[\d+\]"):
+    with pytest.raises(ValueError, match=r"the last 10 updates were .* training rows \[\d+\]"):
         tagger.fit(X, y)
     assert not hasattr(tagger, "classes_")
 
 
-def test_bad_numbers_stop_a_short_epoch_whose_updates_are_not_looked_at(numbers, monkeypatch):
-    """A GPU is asked for its losses every 50 updates, and here an epoch has 5."""
-
-    def only_count(fit):
-        fit.progress.bad = torch.where(fit.progress.losses[-1].isfinite(), 0, fit.progress.bad + 1)
-
-    monkeypatch.setattr("skdice.engine.fit.Fit.count_skipped", only_count)
-    X, y = numbers
-    with pytest.raises(
-        ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"
-    ):
-        classifier(batch_size=4, max_epochs=4, loss=NoNumber()).fit(X[:20], y[:20])
+def test_an_epoch_without_an_update_stops_the_fit():
+    """Nine epochs of one update each: all are skipped, and fewer than ten in a row."""
+    X, y = np.full((20, 3), 1e25, dtype=np.float32), [0, 1] * 10
+    X[::2] *= -1
+    model = DiceClassifier(max_epochs=9, loss=NoNumber(), random_state=0)
+    with pytest.raises(ValueError, match=r"the last 1 updates were skipped.* training rows"):
+        model.fit(X, y)
+    assert not hasattr(model, "net_")
 
 
 @pytest.mark.parametrize("reader", [True, False])
@@ -445,7 +463,7 @@ def test_readers_go_on(tmp_path, tiny_backbone, reader):
         X = [["Rowing", "Club", "of", "Oslo"], ["it", "rains"]] * 2
         y = [[("LOC", 3, 4)], []] * 2
     whole = clone(model).fit(X, y)
-    model.set_params(checkpoint_dir=tmp_path, checkpoint_every=1)
+    model.set_params(checkpoint_dir=tmp_path, checkpoint_every=0)
     with killed_at(5):
         clone(model).fit(X, y)
     assert_same_fit(whole, clone(model).fit(X, y))
@@ -456,7 +474,7 @@ def test_every_estimator_has_the_parameters():
                 DiceQuestionAnswerer, DiceMRCTagger):  # fmt: skip
         params = cls().get_params()
         assert params["checkpoint_dir"] is None
-        assert params["resume"] == "auto"
+        assert params["checkpoint_every"] == 60.0
 
 
 def test_a_checkpoint_of_another_format_is_left_alone(tmp_path, numbers, whole):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import sys
+import time
 import warnings
 
 import pytest
+import torch
 
 from skdice import DiceClassifier
 from skdice.engine import devices
@@ -85,46 +87,26 @@ def test_a_model_that_chose_its_gpu_chooses_anew_where_it_is_read():
     assert given.net_.__getstate__()["device"] == "cuda:3"
 
 
-# ---- a load above the cores
+def test_the_gain_of_bfloat16_is_measured_once_and_fast(monkeypatch):
+    devices.bf16_gain.cache_clear()
+    started = time.perf_counter()
+    gain = devices.bf16_gain()
+    assert time.perf_counter() - started < 2  # 10 ms where nothing else runs
+    assert gain > 0
+    monkeypatch.setattr(torch, "ones", lambda *args, **how: pytest.fail("measured twice"))
+    assert devices.bf16_gain() == gain
 
 
-@pytest.fixture
-def crowded(monkeypatch):
-    monkeypatch.setattr(devices, "_told_of_load", [])
-    monkeypatch.setattr("os.getloadavg", lambda: (9.3, 1.0, 1.0), raising=False)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    return DiceClassifier(max_epochs=1, random_state=0, verbose=1), ([[0.0], [1.0]] * 4, [0, 1] * 4)
+@pytest.mark.parametrize(("slower", "gain"), [(torch.float32, 4.0), (torch.bfloat16, 0.25)])
+def test_the_gain_is_the_ratio_of_the_best_times(monkeypatch, slower, gain):
+    clock, product = [0.0], torch.Tensor.__matmul__
 
+    def timed(a, b):
+        clock[0] += 4.0 if a.dtype is slower else 1.0
+        return product(a, b)
 
-def told(capsys):
-    return [line for line in capsys.readouterr().out.splitlines() if "load" in line]
-
-
-def test_a_fit_beside_much_other_work_tells_once_what_to_set(crowded, capsys, recwarn):
-    model, data = crowded
-    model.fit(*data)
-    (line,) = told(capsys)
-    assert "load is 9.3 on 2 cores" in line
-    assert "OMP_WAIT_POLICY=passive, or OMP_NUM_THREADS=1" in line
-    model.fit(*data)
-    assert told(capsys) == []
-    assert not recwarn
-
-
-@pytest.mark.parametrize("quiet", ["verbose", "policy", "threads", "load", "no load average"])
-def test_nothing_is_told_where_nothing_waits_or_nobody_asks(crowded, capsys, monkeypatch, quiet):
-    model, data = crowded
-    if quiet == "verbose":
-        model.set_params(verbose=0)
-    elif quiet == "policy":
-        monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
-    elif quiet == "threads":
-        monkeypatch.setattr("torch.get_num_threads", lambda: 1)
-    elif quiet == "load":
-        monkeypatch.setattr("os.getloadavg", lambda: (1.9, 9.0, 9.0), raising=False)
-    else:
-        monkeypatch.delattr("os.getloadavg", raising=False)
-    model.fit(*data)
-    assert told(capsys) == []
+    monkeypatch.setattr(devices.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(torch.Tensor, "__matmul__", timed)
+    devices.bf16_gain.cache_clear()
+    assert devices.bf16_gain() == gain
+    devices.bf16_gain.cache_clear()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +12,7 @@ from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from skorch.callbacks import Callback
+from skorch.history import History
 
 from skdice import (
     DiceClassifier,
@@ -24,15 +22,15 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
-from skdice.engine.fit import Progress
+from skdice.engine.callbacks import ValidationScore
 from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
 from skdice.resampling import BalancedBatchSampler
 from tests.data import SENTENCES, TAGS
-from tests.fits import Tells, word_tables_from
+from tests.fits import Tells
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 5))
-REMEMBERS = DiceLoss(ema_decay=0.9)
+OVERLAP = DiceLoss()
 KINDS = ("tagger", "texts", "pairs", "spans", "numbers")
 
 
@@ -46,9 +44,9 @@ def case(tiny_backbone, sentences):
 
     def make(kind):
         return {
-            "tagger": lambda: (DiceTokenClassifier(loss=REMEMBERS, **common), X, y),
+            "tagger": lambda: (DiceTokenClassifier(loss=OVERLAP, **common), X, y),
             "texts": lambda: (
-                DiceSequenceClassifier(loss=REMEMBERS, dropout=0.3, **common),
+                DiceSequenceClassifier(loss=OVERLAP, dropout=0.3, **common),
                 [" ".join(row) for row in X],
                 tagged,
             ),
@@ -60,7 +58,7 @@ def case(tiny_backbone, sentences):
             "spans": lambda: (DiceMRCTagger(**common), X[:6], y[:6]),
             "numbers": lambda: (
                 DiceClassifier(
-                    loss=REMEMBERS,
+                    loss=OVERLAP,
                     max_epochs=3,
                     batch_size=8,
                     dropout=0.5,
@@ -107,18 +105,14 @@ class Calls(Callback):
 def test_a_callback_that_predicts_changes_nothing(case, kind):
     model, X, y = case(kind)
     alone = clone(model).fit(X, y)
-    seen = []
-
-    def look(net):
-        seen.append(model.predict(X))
-        assert net.module_.training
-        assert net.criterion_.training
-
-    model.set_params(callbacks=[Calls(look)]).fit(X, y)
+    data, seen = [], []
+    tells = Tells(begin=lambda net, rows: data.append(rows))
+    looks = Calls(lambda net: seen.append(net.predict_proba(data[0])))
+    model.set_params(callbacks=[tells, looks]).fit(X, y)
     assert len(seen) > 6
     assert_same(model, alone)
     assert not model.net_.module_.training
-    np.testing.assert_array_equal(seen[-1], alone.predict(X))  # with the weights of then
+    np.testing.assert_array_equal(seen[-1], alone.net_.predict_proba(data[0]))
 
 
 def test_a_callback_that_changes_the_mode_changes_nothing(case):
@@ -127,180 +121,6 @@ def test_a_callback_that_changes_the_mode_changes_nothing(case):
     calls = [Calls(lambda net: net.module_.eval()), Calls(lambda net: net.criterion_.eval())]
     for callback in calls:
         assert_same(clone(model).set_params(callbacks=[callback]).fit(X, y), alone)
-
-
-@pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
-def test_a_thread_that_predicts_changes_nothing(case, kind, few):
-    model, X, y = case(kind)
-    X_fit, y_fit = X[:7], y[:7]
-    if kind == "numbers":
-        X_fit, y_fit = X, y
-    if kind != "numbers":
-        model.set_params(early_stopping=True, validation_fraction=0.3)
-    model.set_params(max_epochs=4, batch_size=2)
-
-    def fit(model):
-        with word_tables_from(0) if few else nullcontext():
-            model.fit(X_fit, y_fit)
-            if kind != "numbers":
-                model.partial_fit(X_fit, y_fit).partial_fit(X_fit, y_fit)
-        return model
-
-    alone = fit(clone(model))
-    ended, found, errors = threading.Event(), [], []
-
-    def look():
-        while not ended.is_set():
-            try:
-                found.append(model.net_.fit_ is not None)
-                model.predict(X)
-            except (AttributeError, NotFittedError):  # before it is fitted
-                pass
-            except BaseException as error:
-                errors.append(error)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        fit(model)
-    finally:
-        ended.set()
-        thread.join()
-    assert not errors
-    assert any(found)  # it has looked while the fit ran
-    assert_same(model, alone)
-
-
-def renamed(y, which):
-    """The same targets by other names, of which there are more in every second fit."""
-    rows = [
-        [f"{tag}{which}" for tag in row] if isinstance(row, list) else f"{row}{which}" for row in y
-    ]
-    if which % 2:
-        first = rows[0]
-        rows[0] = [f"more{which}"] * len(first) if isinstance(first, list) else f"more{which}"
-    return rows
-
-
-@pytest.mark.parametrize("way", ["fit", "partial_fit"])
-@pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
-def test_predictions_during_fits_are_of_one_fit(case, kind, way):
-    model, X, y = case(kind)
-    if way == "partial_fit" and kind != "tagger":
-        pytest.skip("only a tagger's classes grow")
-    model.set_params(max_epochs=1, **({"scheme": "plain"} if kind == "tagger" else {}))
-    names = [renamed(y, which) for which in range(6)]
-    known = [
-        {tag for row in rows for tag in (row if kind == "tagger" else [row])} for rows in names
-    ]
-    if way == "partial_fit":  # each call knows those of the calls before
-        known = [set.union(*known[: i + 1]) for i in range(len(known))]
-    model.fit(X, names[0])
-    ended, errors, n_looks = threading.Event(), [], 0
-
-    def look():
-        nonlocal n_looks
-        while not ended.is_set():
-            n_looks += 1
-            try:
-                found, tables = model.predict(X), model.predict_proba(X)
-            except BaseException as error:
-                errors.append(error)
-                continue
-            seen = {tag for row in found for tag in (row if kind == "tagger" else [row])}
-            if not any(seen <= tags for tags in known):
-                errors.append(seen)
-            if len({np.shape(row)[-1] for row in tables}) > 1:
-                errors.append("tables of several fits")
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        for rows in names[1:]:
-            getattr(model, way)(X, rows)
-    finally:
-        ended.set()
-        thread.join()
-    assert not errors
-    assert n_looks > 3
-    assert set(model.classes_) == known[-1]
-
-
-@pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
-def test_who_predicts_before_the_first_update_holds_a_copy(case, kind):
-    model, X, y = case(kind)
-    handed = []
-    tells = Tells(begin=lambda net, data: handed.append(net.module_to_predict()))
-    model.set_params(callbacks=[tells]).fit(X, y)
-    assert handed[0] is not model.net_.module_
-    if kind != "numbers":
-        model.partial_fit(X, y)
-        assert handed[1] is not model.net_.module_
-    assert model.net_.module_to_predict() is model.net_.module_  # at rest
-
-
-class InThread(Callback):
-    """Call a function in another thread within each update, and wait for it."""
-
-    def __init__(self, call):
-        self.call = call
-
-    def on_grad_computed(self, net, **kwargs):
-        thread = threading.Thread(target=self.call, daemon=True)
-        thread.start()
-        thread.join(20)
-
-
-@pytest.mark.parametrize("kind", ["tagger", "numbers"])
-def test_a_callback_may_wait_for_a_thread_that_predicts(case, kind):
-    model, X, y = case(kind)
-    found = []
-    model.set_params(
-        callbacks=[InThread(lambda: found.append(len(model.predict(X))))], max_epochs=1
-    )
-    model.fit(X, y)
-    assert len(found) > 1
-    assert set(found) == {len(X)}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.parametrize("kind", ["tagger", "numbers"])
-def test_a_child_forked_during_an_update_predicts(case, kind):
-    model, X, y = case(kind)
-    ends = []
-
-    def fork():
-        child = os.fork()
-        if child == 0:
-            signal.alarm(15)  # which ends a child that waits
-            os._exit(0 if len(model.predict(X)) == len(X) else 1)
-        ends.append(os.waitpid(child, 0)[1])
-
-    model.set_params(callbacks=[InThread(fork)], max_epochs=1).fit(X, y)
-    assert len(ends) > 1
-    assert set(ends) == {0}
-
-
-def test_buffers_that_training_replaces_are_predicted_with():
-    class Replaces(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.Linear(5, 2)
-            self.register_buffer("n", torch.zeros(()))
-
-        def forward(self, X):
-            if self.training:
-                self.n = self.n + 1  # another tensor
-            return self.layer(X) + self.n * torch.tensor([0.0, 1.0], dtype=X.dtype)
-
-    seen = []
-    tells = Tells(after=lambda net, loss: seen.append(model.decision_function(NUMBERS)))
-    model = DiceClassifier(
-        module=lambda n, k: Replaces(), max_epochs=1, batch_size=30, lr=1e-9, random_state=0
-    )
-    model.set_params(callbacks=[tells]).fit(NUMBERS, (NUMBERS[:, 0] > 0.8).astype(int))
-    np.testing.assert_allclose(seen[1] - seen[0], 1.0, atol=1e-5)
 
 
 # ---- fits that fail
@@ -337,7 +157,6 @@ FAILURES = {
     "first callback": lambda: dict(callbacks=[fail_at(1)]),
     "loss": lambda: dict(loss=Overflows()),
     "optimiser": lambda: dict(net_params={"optimizer__no_such": 1}),
-    "rates": lambda: dict(net_params={"optimizer__param_groups": [("no such", {})]}),
 }
 
 
@@ -402,7 +221,7 @@ def test_partial_fit_that_fails_leaves_weights_and_history(case, kind):
     with pytest.raises(OverflowError):
         model.partial_fit(X, y)
     assert_unchanged(model, X, before)
-    model.set_params(loss=REMEMBERS, lr=1e-3).partial_fit(X, y)
+    model.set_params(loss=OVERLAP, lr=1e-3).partial_fit(X, y)
     assert model.n_iter_ == 3
     assert model.history_[-1]["lr"] == 1e-3
 
@@ -420,20 +239,6 @@ def test_a_threshold_that_cannot_be_tuned_leaves_what_was(case):
     with pytest.raises(FailsError):
         model.fit(X, y, X_val=X, y_val=y)
     assert_unchanged(model, X, before)
-
-
-def test_a_copy_shares_weights_and_nothing_else(case):
-    model, X, y = case("tagger")
-    module = model.fit(X, y).net_.module_
-    model.net_.set_training(True)
-    twin = model.net_.module_to_predict()
-    assert module.training
-    assert not twin.training
-    pairs = list(zip(module.parameters(), twin.parameters(), strict=True))
-    assert pairs
-    assert all(a is b for a, b in pairs)
-    assert not set(module.modules()) & set(twin.modules())
-    assert twin.encoder.config is not module.encoder.config
 
 
 # ---- numbers of numpy
@@ -476,7 +281,7 @@ def test_other_integers_of_numpy_are_integers(tiny_backbone, integer):
     assert sum(map(len, over)) == 560
     model = DiceClassifier(max_epochs=1, net_params={"batch_size": integer(7)}, random_state=0)
     model.fit(NUMBERS.repeat(10, 0), [0, 1] * 300)
-    assert model.net_.n_steps_ == 86
+    assert model.net_.n_updates_ == 86
 
 
 # ---- what a sampler draws
@@ -487,7 +292,7 @@ def trained_in(seen):
 
     def note(net, batch):
         rate = net.schedule_.get_last_lr()[0] / net.lr
-        targets, weights = batch[0][1].numpy(), batch[0][2]
+        targets, weights = batch.target.numpy(), batch.weight
         weights = np.ones(len(targets)) if weights is None else weights.numpy()
         seen.append((len(net.history), targets, weights, rate))
 
@@ -528,7 +333,7 @@ def test_counts_and_schedule_are_of_the_rows_that_are_trained_on(case, kind, sam
     model.set_params(max_epochs=4, sampler=sampler, loss="dice", callbacks=[trained_in(seen)])
     model.set_params(warmup=0.0, dropout=0.0).fit(X, y, sample_weight=weights)
     loss = model.net_.criterion_
-    assert model.net_.n_steps_ == len(seen) == model.net_.schedule_.last_epoch
+    assert model.net_.n_updates_ == len(seen)
     rates = [rate for *_, rate in seen]
     assert rates == pytest.approx([1 - i / len(seen) for i in range(len(seen))])
     first = [(t, w) for epoch, t, w, _ in seen if epoch == 1]
@@ -588,23 +393,24 @@ def test_rows_that_are_held_out_are_not_counted(weighted):
 
 
 def test_the_best_epoch_is_the_first_of_equals():
-    progress = Progress()
-    scores = [0.5, 0.7, 0.7, 0.6, 0.8]
-    assert [progress.note(score) for score in scores] == [True, True, False, False, True]
-    assert (progress.best_score, progress.stale) == (0.8, 0)
-    assert not progress.note(0.8)
-    assert progress.stale == 1
+    scores = iter([0.5, 0.7, 0.7, 0.6, 0.8, 0.8])
+    net = SimpleNamespace(history=History(), first_epoch_=0)
+    callback = ValidationScore(lambda: next(scores))
+    for _ in range(6):
+        net.history.new_epoch()
+        callback.on_epoch_end(net)
+    assert net.history[:, "valid_score_best"] == [True, True, False, False, True, False]
 
 
 def test_a_micro_batch_is_run_again_with_the_same_dropout(tiny_backbone, monkeypatch):
     """Else its gradients would be those of another network than its share of the loss is of."""
-    seen, logits_of = [], FineTuningNet.logits_of
+    seen, outputs = [], FineTuningNet.outputs
 
-    def note(net, inputs):
-        seen.append(logits_of(net, inputs))
+    def note(net, groups):
+        seen.append(outputs(net, groups))
         return seen[-1]
 
-    monkeypatch.setattr(FineTuningNet, "logits_of", note)
+    monkeypatch.setattr(FineTuningNet, "outputs", note)
     settings = dict(max_epochs=1, batch_size=2, gradient_accumulation=3, dropout=0.5, lr=1e-2)
     tagger = DiceTokenClassifier(backbone=tiny_backbone, random_state=0, **settings)
     tagger.fit(SENTENCES, TAGS)

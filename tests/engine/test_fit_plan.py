@@ -109,7 +109,7 @@ def test_numbers_go_through_the_same_plan_and_stay_out_of_files(tmp_path):
         LABELS,
     )
     assert isinstance(plan, FitPlan)
-    assert len(plan.dataset) + len(plan.validation) == 12
+    assert len(plan.dataset) + len(plan.validation.examples) == 12
     assert DiceClassifier.task.name == "numbers"
     assert "numbers" not in TASKS
     path = tmp_path / "rows.tsv"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,6 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice._compat import attention_of
-from skdice.backbones import encoder_layers
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.layouts.architectures import ARCHITECTURES
 from skdice.engine.layouts.grouped import Grouped, recurring_size
@@ -68,12 +69,13 @@ def fitted(task, backbone, **params):
 
 def gradients(net, dataset, *, pack):
     net.pack, net.batch_size = pack, len(dataset)
-    ((inputs, target, _),) = net.batches(dataset, np.arange(len(dataset)), net.layout(dataset))
-    assert len(inputs) == 1 or not pack
-    assert ("groups" in inputs[0]) == pack
-    logits = net.logits_of(inputs)
+    update = dataset.update(net.layout(dataset), np.arange(len(dataset)), len(dataset))
+    (part,) = update.parts
+    assert len(part.groups) == 1 or not pack
+    assert ("groups" in part.groups[0]) == pack
+    logits = net.infer(update)
     net.module_.zero_grad()
-    net.loss_of(logits, target, None).backward()
+    net.get_loss(logits, update.target, replace(update, weight=None)).backward()
     return logits.detach(), {n: p.grad for n, p in net.module_.named_parameters()}
 
 
@@ -109,23 +111,6 @@ def test_logits_and_gradients_are_those_of_padded_batches(task, kind, packable, 
     # Several groups, some of them with rows of different lengths.
     monkeypatch.setattr("skdice.engine.layouts.run_cost", lambda device: 8)
     assert_pack_changes_nothing(model, dataset)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_last_layer_computes_only_what_is_read(kind, packable):
-    model, dataset = fitted_with_data("tagger", packable[kind])
-    module, rows = model.net_.module_.train(), []
-    for layer in encoder_layers(module.encoder):
-        behind = getattr(layer, "output", None) or layer.output_layer_norm
-        behind.register_forward_hook(lambda *args: rows.append(args[-1].shape[1]))
-    windows = [dataset.windows[i] for i in range(5)] * 2
-    layout = Grouped(padding=Padding(0), first=0)
-    inputs, _, _ = layout.lay([(window, None, None) for window in windows], [10])
-    module(**inputs)
-    n_subwords, words = inputs["input_ids"].shape[1], inputs["positions"]
-    *before, last = rows
-    assert set(before) == {n_subwords}
-    assert last == recurring_size(len(words)) < n_subwords
 
 
 def test_kernels_are_compiled_for_few_numbers_of_rows(packable):

@@ -17,8 +17,8 @@ from tests.engine.test_grouped import fitted_with_data
 
 FOLDER = Path(skdice.__file__).parent
 INTERFACE = {
-    *("layout_to_train", "layout_to_predict", "prepare_encoder", "Layout", "Padding", "PADDED"),
-    *("Batch", "Inputs", "nothing_further", "pool", "targets_of", "weightless", "architecture_of"),
+    *("layout_to_train", "layout_to_predict", "mask_no_embeddings", "Layout", "Padding", "PADDED"),
+    *("MicroBatch", "nothing_further", "pool", "grown", "architecture_of"),
 }
 
 
@@ -57,10 +57,7 @@ def test_every_window_gets_its_own_predictions(device, gpu, tiny_backbones, monk
     gpu.on = False
     model, dataset = fitted_with_data("tagger", tiny_backbones["bert"])
     net, layout = model.net_, Padded(padding=model.net_.padding)
-    alone = [
-        net.logits_of([layout.lay([(window, None, None)])[0]]).detach().numpy()
-        for window in dataset.windows
-    ]
+    alone = [net.outputs([layout.lay([window])]).detach().numpy() for window in dataset.windows]
     gpu.on = device == "gpu"
     net.batch_size = 2
     monkeypatch.setattr("skdice.engine.net.WINDOWS_TO_PREDICT", 2)

@@ -27,6 +27,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice._compat import attention_of
+from skdice.engine import updates
 from skdice.engine.layouts.grouped import Groups
 from skdice.engine.layouts.layout import Layout
 from skdice.engine.layouts.padded import PADDED
@@ -148,14 +149,14 @@ def run_without_values(net, batch):
     net.device, net.precision = "meta", "fp32"
     with pytest.MonkeyPatch.context() as patch:
         # From pinned memory, without waiting, on a GPU.
-        patch.setattr(net_module, "to_device", without_values)
+        for module in (net_module, updates):
+            patch.setattr(module, "to_device", without_values)
         # The fused kernel, which has no form without values, is told what to skip.
         skipped = []
         for kind in (torch.optim.AdamW, torch.optim.Adam):  # that of heads steps as Adam does
             patch.setattr(kind, "step", lambda self: skipped.append(self.found_inf))
         net.initialize_optimizer()
         net.optimizer_.defaults["fused"] = True
-        net.start_schedule(2, "linear", 0.0)
         with on_cuda(), NothingFromTheCPU(), NoConstants():
             step = net.train_step(batch)
     assert step["loss"].is_meta
@@ -246,7 +247,7 @@ def test_updates_of_heads_do_not_wait(n_classes, monkeypatch):
     fit_heads(models, np.eye(len(y), 5, dtype=np.float32), y, [np.arange(len(y))])
     (net,) = nets
     assert len(net.criterion_.groups) > 3
-    batch = net.batches(NumericDataset(np.zeros((4, 5), np.float32), y[:4]), np.arange(4))
+    batch = NumericDataset(np.zeros((4, 5), np.float32), y[:4]).update(None, np.arange(4), 4)
     run_without_values(net, batch)
 
 

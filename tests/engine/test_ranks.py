@@ -135,7 +135,7 @@ def outcome(model):
 
 def killed_and_resumed(backbone, folder):
     """A fit that goes on from its third update; dropout as it was without the interruption."""
-    settings = {"checkpoint_dir": folder, "checkpoint_every": 1, "dropout": 0.3}
+    settings = {"checkpoint_dir": folder, "checkpoint_every": 0, "dropout": 0.3}
     with killed_at(3):
         fit("texts", backbone, 4, **settings)
     return fit("texts", backbone, 4, **settings)
@@ -143,7 +143,7 @@ def killed_and_resumed(backbone, folder):
 
 def with_a_bad_update(backbone, number):
     """A fit in which the second process finds a loss that is NaN, once."""
-    loss, called = FineTuningNet.loss_of, []
+    loss, called = FineTuningNet.get_loss, []
 
     def bad(net, *args):
         called.append(1)
@@ -151,7 +151,7 @@ def with_a_bad_update(backbone, number):
         return found * torch.nan if number == 1 and len(called) == 2 else found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FineTuningNet, "loss_of", bad)
+        patch.setattr(FineTuningNet, "get_loss", bad)
         return fit("texts", backbone, 4)
 
 
@@ -230,11 +230,11 @@ def test_rows_are_divided_among_processes(monkeypatch):
     parts = []
     for number in range(3):
         monkeypatch.setenv("RANK", str(number))
-        own, counts = ranks.rows_of_rank(rows, 3)
+        own, counts = ranks.rows_of_rank(rows)
         assert counts
         parts.append(own)
     assert np.array_equal(np.concatenate(parts), rows)
-    own, counts = ranks.rows_of_rank(rows[:2], 3)
+    own, counts = ranks.rows_of_rank(rows[:2])
     assert (own.tolist(), counts) == ([10], False)
 
 

@@ -58,15 +58,15 @@ def gpu(gpu):
 def of_batch(net, dataset, layout):
     """Loss, logits without those of padding, and gradients, of all windows in one batch."""
     net.batch_size = len(dataset)
-    (batch,) = net.batches(dataset, np.arange(len(dataset)), layout)
+    update = dataset.update(layout, np.arange(len(dataset)), len(dataset))
     net.module_.zero_grad()
-    logits = net.logits_of(batch[0])
-    loss = net.loss_of(logits, *batch[1:])
+    logits = net.infer(update)
+    loss = net.get_loss(logits, update.target, update)
     loss.backward()
     if isinstance(layout, Rows):
-        logits = logits[batch[2] > 0]
+        logits = logits[update.weight > 0]
     gradients = {name: p.grad for name, p in net.module_.named_parameters()}
-    return batch, loss.detach(), logits.detach(), gradients
+    return update, loss.detach(), logits.detach(), gradients
 
 
 def assert_rows_change_nothing(model, dataset, gpu, needs):
@@ -80,7 +80,7 @@ def assert_rows_change_nothing(model, dataset, gpu, needs):
     assert isinstance(layout, Rows)
     assert (layout.mask, layout.first) == needs
     batch, *found = of_batch(net, dataset, layout)
-    assert "sentences" in batch[0][0]
+    assert "sentences" in batch.parts[0].groups[0]
     # The order within the padded batch is by length.
     order = np.argsort(dataset.lengths, kind="stable")
     sizes = [max(dataset.windows[int(i)].n_predictions, 1) for i in order]
@@ -103,9 +103,9 @@ def assert_rows_change_nothing(model, dataset, gpu, needs):
 def test_logits_loss_and_gradients_are_those_of_padded_batches(kind, backbones, gpu):
     model, dataset = fitted_with_data("tagger", backbones[kind])
     batch = assert_rows_change_nothing(model, dataset, gpu, NEEDS[kind])
-    n_rows, length = batch[0][0]["input_ids"].shape
+    n_rows, length = batch.parts[0].groups[0]["input_ids"].shape
     assert (n_rows, length) == (1, 62 if kind == "mpnet" else 64)  # five sentences in one row
-    assert batch[1].shape == batch[2].shape == (length,)
+    assert batch.target.shape == batch.weight.shape == (length,)
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "tagger"])

@@ -13,6 +13,7 @@ from torch import nn
 
 from skdice import DiceTokenClassifier
 from skdice.engine.callbacks import AfterEpoch
+from skdice.engine.fit_plan import encode
 from skdice.engine.net import FineTuningNet
 from skdice.engine.used_embeddings import UsedEmbeddings
 from skdice.exceptions import LostParameterWarning
@@ -95,15 +96,14 @@ def settings(tiny_backbone):
 
 def test_a_callback_changes_nothing_of_what_is_trained(settings, sentences, monkeypatch):
     X, y = sentences
-    held, weights = [], []
+    held, weights, started = [], [], FineTuningNet.on_train_begin
 
-    def note(net, *args):
+    def note(net, *args, **kwargs):
         groups = net.optimizer_.param_groups
         held.append([(tuple(p.shape), g["weight_decay"]) for g in groups for p in g["params"]])
-        return started(net, *args)
+        return started(net, *args, **kwargs)
 
-    started = FineTuningNet.start_schedule
-    monkeypatch.setattr(FineTuningNet, "start_schedule", note)
+    monkeypatch.setattr(FineTuningNet, "on_train_begin", note)
     for callbacks in (None, [Tells()]):
         with word_tables_from(0):
             model = DiceTokenClassifier(**settings, callbacks=callbacks).fit(X[:4], y[:4])
@@ -115,24 +115,27 @@ def test_a_callback_changes_nothing_of_what_is_trained(settings, sentences, monk
 
 
 def test_whoever_looks_during_a_fit_finds_the_whole_table(settings, sentences):
-    """Predictions for other words, state dicts, copies and pickles are those of a whole table."""
+    """Outputs for other words, state dicts, copies and pickles are those of a whole table."""
     X, y = sentences
+    others = []
     seen = [[], []]
     for least, found in zip((10**9, 0), seen, strict=True):
         model = DiceTokenClassifier(**settings)
 
-        def look(net, loss, model=model, found=found):
+        def look(net, loss, found=found):
             read = pickle.loads(pickle.dumps(net.module_)).encoder.get_input_embeddings()
-            copied = copy.deepcopy(model)
-            assert type(read) is type(table_of(copied)) is nn.Embedding
+            copied = copy.deepcopy(net.module_).encoder.get_input_embeddings()
+            assert type(read) is type(copied) is nn.Embedding
             tables = [
                 net.module_.state_dict()["encoder.embeddings.word_embeddings.weight"],
                 read.weight,
-                table_of(copied).weight,
+                copied.weight,
             ]
-            predicted = [np.concatenate(m.predict_proba(X[4:])) for m in (model, copied)]
-            found.append([*(table.detach().numpy().copy() for table in tables), *predicted])
+            predicted = np.concatenate(net.logits(others[0]))
+            found.append([*(table.detach().numpy().copy() for table in tables), predicted])
 
+        model.fit(X[4:], y[4:])
+        others[:] = [encode(model, X[4:], y[4:])]
         with word_tables_from(least):
             model.set_params(callbacks=[Tells(after=look)]).fit(X[:4], y[:4])
     assert len(seen[0]) == len(seen[1]) == 6
@@ -165,7 +168,7 @@ def test_weights_that_a_callback_loads_are_trained_on(settings, sentences):
     X, y = sentences
 
     def load(net, batch):
-        if net.fit_.progress.total == 2:
+        if net.done_ == 2:
             state = net.module_.state_dict()
             net.module_.load_state_dict({name: value / 2 for name, value in state.items()})
 
@@ -182,11 +185,11 @@ def test_a_model_saved_after_each_epoch_is_that_of_the_epoch(settings, sentences
     X, y = sentences
     model, found = DiceTokenClassifier(**settings), []
 
-    def save(net):
+    def save(model):
         with pytest.warns(LostParameterWarning, match="callbacks"):
             folder = model.save_pretrained(tmp_path / f"epoch-{len(found)}")
         predicted = np.concatenate(model.predict_proba(X))
-        found.append((folder, predicted, net.history[-1, "train_loss"]))
+        found.append((folder, predicted, model.net_.history[-1, "train_loss"]))
 
     with word_tables_from(0):
         model.set_params(callbacks=[AfterEpoch(save)]).fit(X[:4], y[:4])

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from skdice import DiceSequenceClassifier
-from skdice.engine.devices import FitRandomState
-from skdice.engine.fit import accumulate
+from skdice.engine.accumulation import accumulate
 from skdice.engine.fit_plan import encode
 from skdice.engine.layouts.grouped import Grouped
 from skdice.engine.layouts.padded import PADDED
@@ -94,19 +93,19 @@ def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size
     dataset = encode(clf, texts, np.array([1, 0, 1, 0]), weights)
     assert isinstance(dataset, TextDataset)
     assert len(dataset) == 4
-    net.set_training(True)
+    net._set_training(True)
     rows = np.array([2, 0, 2, 3, 1])  # a sampler may draw a text twice
     gpu.on = in_rows
     layout = net.layout(dataset)
     assert isinstance(layout, Rows if in_rows else Grouped)
-    batch = net.batches(dataset, rows, layout)
-    assert (len(batch) > 1) == (batch_size == 1)
+    batch = dataset.update(layout, rows, net.batch_size)
+    assert (len(batch.parts) > 1) == (batch_size == 1)
     net.optimizer_.zero_grad()
-    if len(batch) == 1:
-        loss = net.loss_of(net.of_texts(net.logits_of(batch[0][0]), batch), *batch[0][1:])
+    if len(batch.parts) == 1:
+        loss = net.get_loss(net.infer(batch), batch.target, batch)
         loss.backward()
     else:
-        _, loss = accumulate(net, batch, FitRandomState(0, net.device))
+        _, loss = accumulate(net, batch)
     gradients = {n: p.grad.clone() for n, p in net.module_.named_parameters() if p.grad is not None}
 
     net.optimizer_.zero_grad()

@@ -88,7 +88,8 @@ def test_pairs_have_what_they_share_and_how_they_differ():
     with pytest.raises(ValueError, match="X holds texts, but fit saw pairs"):
         model.predict(X)
     frame = pd.DataFrame(PAIRS, columns=["a", "b"])
-    assert model.predict(frame).tolist() == model.predict(PAIRS).tolist()
+    with pytest.warns(UserWarning, match="was fitted without feature names"):
+        assert model.predict(frame).tolist() == model.predict(PAIRS).tolist()
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ def test_texts_in_entities_out(fitted):
     assert fitted.tags_.tolist() == ["B-LOC", "B-ORG", "B-PER", "I-PER", "O"]
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")  # as scikit-learn tells it
 @pytest.mark.parametrize("container", [list, np.array, pd.Series, lambda t: pd.DataFrame({"t": t})])
 def test_containers_of_texts(fitted, container):
     assert fitted.score(container(X), pd.Series(y)) == 1
@@ -232,11 +233,8 @@ def test_samplers_draw_texts(tiny_backbone):
     assert piped.predict(TEXTS).shape == (len(TEXTS),)
 
 
-def test_out_of_fold(tiny_backbone, tmp_path):
-    settings = dict(cv=2, checkpoint_dir=tmp_path)
-    found = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, **settings)
-    again = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, **settings)
-    assert again.predictions.tolist() == found.predictions.tolist()
+def test_out_of_fold(tiny_backbone):
+    found = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, cv=2)
     assert found.predictions.shape == (len(X),)
     assert found.probabilities[0].shape == (5, 5)  # words and tags
 

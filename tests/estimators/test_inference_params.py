@@ -59,8 +59,8 @@ def passes(monkeypatch):
     """Precisions and devices in which nets ran."""
     seen, logits = [], FineTuningNet.outputs
 
-    def noting(self, module, inputs):
-        found = logits(self, module, inputs)
+    def noting(self, inputs):
+        found = logits(self, inputs)
         seen.append((self.precision, self.device, len(next(iter(inputs[0].values())))))
         return found
 
@@ -227,3 +227,36 @@ def test_features_obey_or_refuse(tiny_backbone):
             features.set_params(**params).transform(UNEVEN_TEXTS)
         features.set_params(**before)
     np.testing.assert_array_equal(features.transform(UNEVEN_TEXTS), half)
+
+
+def test_a_prediction_asks_for_what_it_reads_alone(tiny_backbone):
+    """A rate is a fit's business, whether or not what a prediction reads was set as well."""
+    texts, labels = ["win a prize", "the bus"] * 4, [1, 0] * 4
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    expected = model.fit(texts, labels).predict_proba(texts)
+    model.set_params(lr=-1)
+    np.testing.assert_allclose(model.predict_proba(texts), expected)
+    np.testing.assert_allclose(model.set_params(batch_size=3).predict_proba(texts), expected, 1e-5)
+    with pytest.raises(ValueError, match="'batch_size'"):
+        model.set_params(batch_size=0).predict(texts)
+    with pytest.raises(ValueError, match="'lr'"):
+        model.set_params(batch_size=3).fit(texts, labels)
+
+
+def test_further_training_refuses_another_backbone(tiny_backbones, tmp_path):
+    texts, labels = ["win a prize", "the bus"] * 4, [1, 0] * 4
+    model = DiceSequenceClassifier(
+        backbone=tiny_backbones["bert"], max_epochs=1, random_state=0, warm_start=True
+    ).fit(texts, labels)
+    saved = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
+    for fitted in (model, saved):
+        before = fitted.predict_proba(texts)
+        fitted.set_params(backbone=tiny_backbones["roberta"])
+        for train in (fitted.fit, fitted.partial_fit):
+            with pytest.raises(ValueError, match=r"backbone=.* which was .*bert.*warm_start=False"):
+                train(texts, labels)
+        np.testing.assert_array_equal(fitted.predict_proba(texts), before)
+        fitted.set_params(backbone=tiny_backbones["bert"], adapter="lora")
+        with pytest.raises(ValueError, match=r"adapter='lora' is not what .* was None"):
+            fitted.fit(texts, labels)
+        fitted.set_params(adapter=None, warm_start=True).fit(texts, labels)

@@ -242,6 +242,14 @@ def test_a_search_of_rates_is_around_the_chosen_one(tiny_backbone):
     tried = search.fit(TEXTS, LABELS).cv_results_["param_lr"].data.astype(float)
     assert len(set(tried)) == 3
     assert ((tried >= 1e-4 / 3) & (tried <= 3e-4)).all()
+    # Of three classes and of several labels a fit takes three times the rate of two.
+    several = [[label] for label in LABELS]
+    for labels in ([f"{label}{i % 2}" for i, label in enumerate(LABELS)], several):
+        chosen = classifier(tiny_backbone, max_epochs=1, loss="ce").fit(TEXTS, labels).lr_
+        tried = search.fit(TEXTS, labels).cv_results_["param_lr"].data.astype(float)
+        assert chosen == 3e-4
+        assert ((tried >= chosen / 3) & (tried <= 3 * chosen)).all()
+        assert tried.max() > 3e-4
     of_numbers = LossSearchCV(DiceClassifier(lr=0.3), {"lr": "auto"}, n_trials=2, random_state=0)
     X = np.random.default_rng(0).normal(size=(40, 3))
     tried = of_numbers.fit(X, X[:, 0] > 0).cv_results_["param_lr"].data.astype(float)

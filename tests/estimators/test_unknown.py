@@ -11,8 +11,10 @@ import torch
 from sklearn.base import BaseEstimator, clone
 
 from skdice import BiasTunedTagger, DiceMRCTagger, DiceTokenClassifier
+from skdice.engine import ranks
 from skdice.engine.fit_plan import fresh_loss, plan_fit
-from skdice.engine.layouts.padded import PADDED
+from skdice.engine.layouts.layout import Padding
+from skdice.engine.layouts.padded import Padded
 from skdice.inspection import html_report, imbalance, show_tags, span_errors
 from skdice.losses import LOSSES, DiceLoss
 from skdice.model_selection import LossSearchCV, compare_losses
@@ -47,10 +49,14 @@ def test_the_loss_is_that_of_the_annotated_tokens_alone(tagger, partly, loss):
     net, dataset = before_training(tagger, X, y)
     tags = np.array([t for row in y for t in row], dtype=object)
     known = np.array([tag is not None for tag in tags])
+    sentence = np.repeat(np.arange(len(y)), [len(row) for row in y])
     classes = sorted(set(tags[known]))
-    _, target, weight = PADDED.lay([dataset[i] for i in range(len(dataset))])
-    logits = torch.randn(len(target), len(classes), requires_grad=True)
-    value = net.loss_of(logits, target, weight)
+    one_group = Padded(padding=Padding(0), unit=10**9)
+    update = dataset.update(one_group, np.arange(len(dataset)), len(dataset))
+    order = np.concatenate([np.flatnonzero(sentence == i) for i in update.parts[0].order])
+    tags, known = tags[order], known[order]
+    logits = torch.randn(len(tags), len(classes), requires_grad=True)
+    value = net.get_loss(logits, update.target, update)
     (slope,) = torch.autograd.grad(value, logits)
     index = {tag: i for i, tag in enumerate(classes)}
     right = torch.tensor([index[tag] for tag in tags[known]])
@@ -60,7 +66,7 @@ def test_the_loss_is_that_of_the_annotated_tokens_alone(tagger, partly, loss):
     assert not slope[torch.from_numpy(~known)].any()
     assert net.criterion_.class_counts_.tolist() == counts.tolist()
     # A batch in which nothing is known moves nothing.
-    nothing = net.loss_of(logits, target, torch.zeros_like(weight))
+    nothing = net.get_loss(logits, update.target, ranks.weightless(update))
     assert not torch.autograd.grad(nothing, logits)[0].any()
 
 

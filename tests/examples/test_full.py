@@ -27,21 +27,23 @@ def data(tmp_path):
 def test_a_machine_without_a_gpu_runs_the_sets_that_are_named(harness, tmp_path):
     full = harness["full"]
     args = argparse.Namespace(
-        small=False, sets=["mrpc", "ud_zh"], losses=["ce", "dsc"], data=None,
-        records=tmp_path / "full.jsonl",
+        small=False, sets=["mrpc", "ud_zh"], losses=["ce", "dsc"], data=None, reader=False,
+        passes=None, precision=None, records=tmp_path / "full.jsonl",
     )  # fmt: skip
     found = [(job["seed"], job["task"], job["loss"]) for job in full.missing(args)]
     assert found == [
         (seed, name, loss)
-        for seed in (0, 1)
         for name in ("mrpc", "ud_zh")
+        for seed in (0, 1)
         for loss in ("ce", "dsc")
     ]
     # They are those of the whole plan.
     assert full.key(full.missing(args)[0]) in {full.key(job) for job in full.jobs()}
-    assert harness["full_page"].about([]).startswith("0 of 456 fits")
-    record = {"job": full.missing(args)[0], "device": "x", "torch": "2", "date": "1"}
-    assert harness["full_page"].about([record]).startswith("1 of 456 fits")
+    args.reader, args.passes, args.precision = True, "auto", "bf16"
+    assert all(
+        (job["reader"], job["max_epochs"], job["precision"]) == (True, "auto", "bf16")
+        for job in full.missing(args)
+    )
 
 
 def test_jobs_are_all_different_and_the_first_ones_tell_most(harness):
@@ -66,12 +68,16 @@ def test_a_record_is_not_made_again_and_long_fits_get_two_seeds(harness, tmp_pat
     assert full.missing(args) == before[1:]
 
 
-@pytest.mark.parametrize("loss", [{"loss": "ce", "start": "zero"}, {"loss": "dsc"}])
+@pytest.mark.parametrize(
+    "loss",
+    [{"loss": "ce", "start": "zero"}, {"loss": "dsc", "max_epochs": "auto", "precision": "fp32"}],
+)
 def test_a_job_is_scored_as_it_is_and_tuned(harness, data, tiny_backbone, loss):
     full = harness["full"]
     job = {"task": "sms", "seed": 0, "max_epochs": 1, "backbone": tiny_backbone, **loss}
     found = full.run(job, data)
     assert found["job"] == job
+    assert found["max_epochs"] == (1 if job["max_epochs"] == 1 else 30)  # of a few rows
     for how in ("plain", "tuned"):
         assert 0 <= found[how]["test"]["score"] <= 1
 
@@ -92,6 +98,18 @@ def test_differences_are_of_fits_that_are_the_same_but_for_the_loss(harness):
     assert page.interval(found) == "+10.0, -10.0"
     # By hand: the mean of 1, 2 and 3 is 2, t is 4.303 and the standard error 0.577.
     assert page.interval([1.0, 2.0, 3.0]) == "+2.0 ± 2.5 (3)"
+
+
+def test_a_fit_of_another_length_has_a_row_that_says_so(harness):
+    page = harness["full_page"]
+    records = [record({"loss": "ce"}, seed, 0.5) for seed in (0, 1)]
+    records += [record({"loss": "dsc"}, 0, 0.6, max_epochs="auto") | {"max_epochs": 5}]
+    records += [record({"loss": "dsc"}, 0, 0.7, max_epochs=8)]  # of another table
+    rows = [row for row in page.by_loss(records) if "plain" in row]
+    assert [row.split(" | ")[0] for row in rows] == ["| MRPC", "| MRPC, 5 passes"]
+    assert "50.0" in rows[0]
+    assert "60.0" in rows[1]
+    assert list(page.by_positives(records)) == []  # no empty table
 
 
 def test_k_is_chosen_on_development_rows(harness):

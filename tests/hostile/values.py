@@ -97,7 +97,7 @@ MAY_BE_INFINITE = {"timeout", "max_grad_norm", "error_score", "null_threshold", 
 # is not looked at: reading them from a GPU would make every step wait, and torch gives NaN, too.
 MAY_BE_NAN = {"error_score", "zero_division", "logits", "outputs", "first", "second"}
 # A legal number of these makes a call that takes for ever.
-ENDLESS = {"max_epochs", "n_trials", "trials_at_once", "n_finalists", "n_bootstraps", "n_points"}
+ENDLESS = {"max_epochs", "n_trials", "n_finalists", "n_bootstraps", "n_points"}
 PATHS = {
     "path",
     "folder",

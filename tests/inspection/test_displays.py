@@ -27,7 +27,7 @@ from skdice.inspection import (
     reading_imbalance,
     span_hits,
 )
-from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
+from skdice.losses import DiceLoss, DSCLoss, FocalLoss
 from skdice.metrics import (
     AlertBudget,
     PrecisionAtRecall,
@@ -35,7 +35,7 @@ from skdice.metrics import (
     expected_calibration_error,
     span_report,
 )
-from skdice.model_selection import LossSearchCV, compare_losses, loss_space
+from skdice.model_selection import compare_losses
 from skdice.tags.spans import ScoredSpan
 from tests.fits import never_fitted
 
@@ -202,39 +202,6 @@ def test_what_is_no_question_with_answers_is_not_counted():
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             reading_imbalance(X, y)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-def test_a_search_of_several_losses_has_the_sweep_of_tverskys():
-    pytest.importorskip("optuna")
-    from optuna.distributions import FloatDistribution
-
-    X, y = make_classification(60, weights=[0.7], random_state=0)
-    scores = ("precision", "recall", "f1")
-    focal = {"loss": ["focal"], "loss__alpha": FloatDistribution(0.1, 0.9)}
-    drawn = {"loss": [TverskyLoss(), FocalLoss()], "loss__alpha": [0.2, 0.7]}
-
-    def search(space, loss="dsc"):
-        model = DiceClassifier(max_epochs=2, random_state=0, loss=loss)
-        scoring = dict(scoring={name: name for name in scores}, refit="f1")
-        how = dict(n_trials=8, cv=2, strategy="full", random_state=0)
-        return LossSearchCV(model, space, **scoring, **how).fit(X, y)
-
-    for found in (search([loss_space("tversky"), focal]), search(drawn)):
-        params = [
-            p
-            for p in found.cv_results_["params"]
-            if p["loss"] == "tversky" or isinstance(p["loss"], TverskyLoss)
-        ]
-        assert 0 < len(params) < 8
-        alphas = TverskySweepDisplay.from_search(found).alphas
-        assert alphas.tolist() == sorted(p["loss__alpha"] for p in params)
-    only = {"loss__alpha": [0.2, 0.7]}
-    for own in ("tversky", TverskyLoss(smooth=0.5)):
-        assert len(TverskySweepDisplay.from_search(search(only, own)).alphas) == 8
-    for found, name in ((search(focal), "focal"), (search(only, FocalLoss()), "FocalLoss")):
-        with pytest.raises(ValueError, match=f"loss__alpha was searched of .*{name}.*Tversky's is"):
-            TverskySweepDisplay.from_search(found)
 
 
 def test_history_is_drawn_with_the_best_epoch():

@@ -6,6 +6,13 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import f1_score, recall_score
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skdice import (
     DiceClassifier,
@@ -16,9 +23,10 @@ from skdice import (
 from skdice.engine.recipe import epochs_for
 from skdice.inspection import ComparisonDisplay
 from skdice.losses import TverskyLoss
-from skdice.model_selection import Comparison, compare_losses
+from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
-from skdice.model_selection.intervals import F1_WITHOUT
+from skdice.model_selection.comparison import Comparison
+from skdice.model_selection.intervals import F1_WITHOUT, scores_and_parts
 from tests.fits import lengths_in
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 3))
@@ -67,6 +75,30 @@ def test_long_texts_are_counted_as_fit_counts_them(tiny_backbone, set_recipe):
     alone, plain, under = made
     assert plain == alone
     assert under == (8, 16)
+
+
+# ---- without test rows
+
+
+def test_without_test_rows_a_fifth_is_held_out_in_proportion_by_random_state(monkeypatch):
+    tested = []
+
+    def scores(fitted, X, y):
+        tested.append((X, y))
+        return scores_and_parts(fitted, X, y)
+
+    monkeypatch.setattr("skdice.model_selection.comparison.scores_and_parts", scores)
+    for model in (LINEAR, DiceClassifier(max_epochs=2, random_state=1)):
+        found = compare_losses(model, NUMBERS, CLASSES, losses=["ce", "dice"], seeds=1)
+        assert found.settings["n_train"] == 48
+        assert found.settings["n_test"] == 12
+    held = train_test_split(NUMBERS, CLASSES, test_size=12, stratify=CLASSES, random_state=0)
+    for X, y in tested[:2]:
+        assert np.array_equal(X, held[1])
+        assert np.array_equal(y, held[3])
+    assert not np.array_equal(tested[2][0], tested[0][0])
+    with pytest.raises(ValueError, match="X_test and y_test belong together"):
+        compare_losses(LINEAR, NUMBERS, CLASSES, X_test=NUMBERS)
 
 
 # ---- what was measured is kept
@@ -163,6 +195,33 @@ def test_several_labels_have_no_row_of_n_grams(y, row):
         compare_losses(nowhere, X, y, X_test=X, y_test=y, losses=["ce", row])
 
 
+# ---- estimators of any library
+
+
+def test_a_dict_names_rows_and_takes_estimators_of_any_library():
+    labels = np.where(CLASSES, "spam", "ham")
+    trees = make_pipeline(StandardScaler(), RandomForestClassifier(5))
+    rows = {"mine": "ce + RandomOverSampler", "trees": trees, "bayes": GaussianNB()}
+    found = compare_losses(
+        LINEAR, NUMBERS, labels, X_test=NUMBERS, y_test=labels, losses=rows, seeds=[3, 4]
+    )
+    mine, of_trees, bayes = found.rows
+    assert [row.label for row in found.rows] == list(rows)
+    assert type(mine.sampler).__name__ == "RandomOverSampler"
+    assert found.measure == "class spam"
+    for seed, run in zip([3, 4], of_trees.runs, strict=True):
+        model = clone(trees).set_params(randomforestclassifier__random_state=seed)
+        told = model.fit(NUMBERS, labels).predict(NUMBERS)
+        assert run["f1"] == f1_score(labels, told, pos_label="spam")
+        assert run["recall"] == recall_score(labels, told, pos_label="spam")
+    assert len(bayes.runs) == 1  # nothing in it depends on the seed
+    with pytest.raises(TypeError, match="RandomForestClassifier has no evaluate"):
+        compare_losses(
+            LINEAR, NUMBERS, np.eye(2, dtype=int)[CLASSES], X_test=NUMBERS,
+            y_test=np.eye(2, dtype=int)[CLASSES], losses={"trees": RandomForestClassifier(5)},
+        )  # fmt: skip
+
+
 # ---- rows that do not depend on the seed
 
 
@@ -193,16 +252,23 @@ def comparison_of(**scores):
     return Comparison("", "class 1", rows, {}, {}, ("precision", "f1"))
 
 
-def test_the_picture_has_the_intervals_of_the_table_and_begins_at_half():
+def test_the_picture_has_the_differences_of_the_table_and_scores_begin_at_half():
     parts = [0.7, 0.72, 0.74]
     found = comparison_of(
         ce=[(0.8, [0.8, 0.81, 0.8]), (0.82, [0.8, 0.81, 0.8])], dice=[(0.71, parts), (0.73, parts)]
     )
-    axis = ComparisonDisplay.from_comparison(found).axes_[1]
-    apart = found.behind(found.rows[1])
-    drawn = [line.get_xdata() for line in axis.lines if line.get_linestyle() == "-"]
-    assert np.allclose(drawn, [100 * (0.81 + np.array(apart[1:]))])
-    assert axis.get_xlim()[0] == (50 if 0.81 + apart[1] > 0.5 else 0)
+    axes = ComparisonDisplay.from_comparison(found).axes_
+    assert [axis.get_title() for axis in axes] == ["Precision", "F1", "Difference of F1"]
+    assert "to the highest" in axes[-1].get_xlabel()
+    apart, *ends = found.behind(found.rows[1])
+    drawn = {
+        line.get_ydata()[0]: line.get_xdata()
+        for line in axes[-1].lines
+        if len(line.get_xdata()) == 2
+    }
+    assert np.allclose(drawn[1], 100 * np.array(ends))
+    diamonds = [line.get_xdata()[0] for line in axes[-1].lines if line.get_marker() == "D"]
+    assert np.allclose(diamonds, [0, 100 * apart])
     low = comparison_of(ce=[(0.8, [0.8, 0.8, 0.8])], dice=[(0.4, [0.4, 0.4, 0.4])])
     high = comparison_of(ce=[(0.8, [0.8, 0.8, 0.8])], dice=[(0.6, [0.6, 0.6, 0.6])])
     begins = [ComparisonDisplay.from_comparison(c).axes_[1].get_xlim()[0] for c in (low, high)]

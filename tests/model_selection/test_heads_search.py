@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -14,18 +12,14 @@ from sklearn.metrics import average_precision_score, f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.cli.tune import report, trials_table
 from skdice.engine import vectors
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space
-from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import data as heads_data
 from skdice.model_selection.heads import finalists
-from skdice.model_selection.records import cv_results
 from tests.data import KINDS_OF_MESSAGES as LABELS
 from tests.data import MESSAGES as TEXTS
 from tests.data import SENTENCES, TAGS
-from tests.fits import never_fitted
 
 SPACE = loss_space("tversky")
 
@@ -41,9 +35,7 @@ def tagger(tiny_backbone):
 
 
 def search(estimator, space=SPACE, **params):
-    settings = dict(
-        n_trials=6, trials_at_once=3, n_finalists=2, cv=2, random_state=0, strategy="shared"
-    )
+    settings = dict(n_trials=6, n_finalists=2, cv=2, random_state=0, strategy="shared")
     return LossSearchCV(estimator, space, **{**settings, **params})
 
 
@@ -97,31 +89,8 @@ def test_large_arrays_lie_in_a_file(classifier, tagger, monkeypatch):
     monkeypatch.undo()
     other = search(tagger).fit(SENTENCES, TAGS)
     np.testing.assert_allclose(
-        found.cv_results_["mean_shared_score"], other.cv_results_["mean_shared_score"], atol=1e-6
+        found.heads_["mean_test_score"], other.heads_["mean_test_score"], atol=1e-6
     )
-
-
-def test_the_best_heads_are_fitted_in_full(classifier):
-    found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
-    results = found.cv_results_
-    assert found.strategy_ == "shared"
-    assert not hasattr(found, "agreement_")
-    assert len(results["params"]) == 6
-    full = np.flatnonzero(results["state"] == "COMPLETE")
-    assert sorted(results["state"]) == ["COMPLETE"] * 2 + ["SHARED"] * 4
-    heads = results["mean_shared_score"]
-    assert set(full) == set(np.argsort(-heads, kind="stable")[:2])
-    # Their scores are those of cross-validation; the others have none.
-    for i in full:
-        one = DiceSequenceClassifier(**classifier.get_params()).set_params(**results["params"][i])
-        scores = cross_validate(one, TEXTS, LABELS, cv=StratifiedKFold(2), scoring=spam_f1)
-        np.testing.assert_allclose(
-            [results[f"split{k}_test_score"][i] for k in range(2)], scores["test_score"]
-        )
-    assert np.isnan(np.delete(results["mean_test_score"], full)).all()
-    assert found.best_index_ in full
-    assert found.best_score_ == results["mean_test_score"][found.best_index_]
-    assert set(found.predict(TEXTS)) <= {"ham", "spam"}
 
 
 def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
@@ -130,9 +99,7 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     vectors = classifier.frozen_vectors(TEXTS)
     Z = vectors * (heads_data.NORM / np.linalg.norm(vectors, axis=1).mean())
     labels = LABELS
-    for params, score in zip(
-        found.cv_results_["params"], found.cv_results_["mean_shared_score"], strict=True
-    ):
+    for params, score in zip(found.heads_["params"], found.heads_["mean_test_score"], strict=True):
         head = DiceClassifier(
             max_epochs=classifier.max_epochs,
             lr=heads_data.LR,
@@ -197,59 +164,6 @@ def test_finalists_are_of_more_than_one_loss():
     assert finalists.finalists(settings, scores, 2) == [0, 2]
 
 
-def test_heads_of_taggers_are_scored_by_spans(tagger):
-    scoring = {"f1": make_scorer(span_f1_score), "own": lambda m, X, y: m.score(X, y)}
-    found = search(tagger.set_params(max_epochs=40), scoring=scoring, refit="f1", cv=KFold(2))
-    results = found.fit(SENTENCES, TAGS).cv_results_
-    np.testing.assert_allclose(results["mean_shared_f1"], results["mean_shared_own"])
-    assert results["mean_shared_f1"].max() > 0.5  # the heads have learnt something
-    assert (results["state"] == "COMPLETE").sum() == 2
-    assert [len(tags) for tags in found.predict(SENTENCES)] == [len(row) for row in SENTENCES]
-
-
-@pytest.mark.slow
-def test_auto_compares_heads_with_full_fits(classifier, monkeypatch, capsys):
-    seen = []
-
-    def agreement(one, other):
-        seen.append((list(one), list(other)))
-        return answer
-
-    monkeypatch.setattr(finalists, "agreement", agreement)
-    settings = dict(strategy="auto", n_trials=16, trials_at_once=8, scoring=spam_f1)
-    answer = 0.9
-    found = search(classifier, **settings).fit(TEXTS, LABELS)
-    assert (found.strategy_, found.agreement_) == ("shared", 0.9)
-    # Six of the first eight, and then those of the two best which were not among them.
-    assert 6 <= (found.cv_results_["state"] == "COMPLETE").sum() <= 8
-    heads, full = seen[0]
-    assert len(heads) == len(full) == 6
-    table = found.cv_results_["mean_shared_score"][:8]
-    assert set(heads) <= set(table)
-    assert max(table) in heads
-    assert min(table) in heads
-
-    answer = 0.3
-    found = search(classifier, verbose=1, **settings).fit(TEXTS, LABELS)
-    assert "Spearman 0.30 over 6 trials" in capsys.readouterr().out
-    assert (found.strategy_, found.agreement_) == ("full", 0.3)
-    states = found.cv_results_["state"].tolist()
-    assert states[:8] == ["COMPLETE"] * 8
-    assert states[8:] == ["COMPLETE"] * 8 or "PRUNED" in states[8:]
-    # The sampler goes on from full fits alone.
-    values = [trial.value for trial in found.study_.trials[:8]]
-    np.testing.assert_allclose(values, found.cv_results_["mean_test_score"][:8])
-
-
-def test_auto_is_full_with_few_trials_or_a_storage(classifier, tmp_path):
-    few = search(classifier, strategy="auto", n_trials=2).fit(TEXTS, LABELS)
-    assert few.strategy_ == "full"
-    storage = f"sqlite:///{tmp_path / 'study.db'}"
-    how = dict(storage=storage, study_name="s", timeout=1e-3)
-    kept = search(classifier, strategy="auto", n_trials=16, **how).fit(TEXTS, LABELS)
-    assert kept.strategy_ == "full"
-
-
 def test_reasons_against_heads_of_text_estimators(classifier, tagger):
     wide = DiceTokenClassifier(backbone=tagger.backbone, label_all_subwords=True)
     labels = np.eye(2, dtype=int)[[0, 1] * 8]
@@ -272,9 +186,8 @@ def test_a_loss_that_fails_keeps_its_error(classifier):
     space = {"loss": ["ce"], "loss__class_weight": [[1.0, 2.0], [1.0, 2.0, 3.0]]}
     with pytest.warns(FitFailedWarning, match="class_weight"):
         found = search(classifier, space, scoring=spam_f1).fit(TEXTS, LABELS)
-    errors = [t.user_attrs["record"]["error"] for t in found.study_.trials]
-    bad = [len(p["loss__class_weight"]) == 3 for p in found.cv_results_["params"]]
-    assert [error is not None for error in errors] == bad
+    bad = [len(p["loss__class_weight"]) == 3 for p in found.heads_["params"]]
+    assert (found.heads_["state"] == np.where(bad, "FAIL", "COMPLETE")).all()
     assert found.best_params_["loss__class_weight"] == [1.0, 2.0]
 
 
@@ -288,11 +201,11 @@ def test_a_scorer_that_fails_on_a_head_costs_its_trial_only(classifier):
             raise ValueError("no score")
         return spam_f1(model, texts, labels)
 
-    with pytest.warns(UserWarning, match=r"could not be scored .*no score"):
+    with pytest.warns(UserWarning, match=r"failed .*no score"):
         found = search(classifier, scoring=scorer).fit(TEXTS, LABELS)
-    states = list(found.cv_results_["state"])
+    states = list(found.heads_["state"])
     assert states.count("FAIL") == 1
-    assert states.count("COMPLETE") == 2
+    assert states.count("COMPLETE") == 5
 
 
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
@@ -310,133 +223,59 @@ def test_heads_predict_other_rows_than_they_are_scored_on(kind, request):
     assert min(asked) > 0
 
 
-def test_a_study_keeps_the_full_fits_of_its_finalists(classifier, tmp_path):
-    storage = f"sqlite:///{tmp_path / 'study.db'}"
-    how = dict(storage=storage, study_name="s", scoring=spam_f1, refit=False)
-    whole = search(classifier, n_trials=7, scoring=spam_f1, refit=False).fit(TEXTS, LABELS)
-    first = search(classifier, n_trials=6, **how).fit(TEXTS, LABELS)
-    fitted = first.cv_results_["state"] == "COMPLETE"
-    scores = first.cv_results_["mean_test_score"]
-    more = search(classifier, n_trials=7, **how).fit(TEXTS, LABELS)
-    assert len(more.cv_results_["params"]) == 7
-    np.testing.assert_array_equal(more.cv_results_["mean_test_score"][:6][fitted], scores[fitted])
-    assert more.best_score_ >= first.best_score_
-    # The finalists of all heads are fitted, as at one go.
-    kept = more.cv_results_["state"] == "COMPLETE"
-    assert (kept | (whole.cv_results_["state"] != "COMPLETE")).all()
-    unfitted = never_fitted(DiceSequenceClassifier)(**classifier.get_params())
-    again = search(unfitted, n_trials=7, **how).fit(TEXTS, LABELS)
-    np.testing.assert_array_equal(again.cv_results_["state"], more.cv_results_["state"])
-    assert (again.best_params_, again.best_score_) == (more.best_params_, more.best_score_)
+def test_the_best_heads_are_fitted_in_full(classifier, tmp_path):
+    how = dict(scoring=spam_f1, storage=tmp_path / "study.db", study_name="s")
+    found = search(classifier, **how).fit(TEXTS, LABELS)
+    heads, results = found.heads_, found.cv_results_
+    assert found.strategy_ == "shared"
+    assert heads["state"].tolist() == ["COMPLETE"] * 6
+    assert results["state"].tolist() == ["COMPLETE"] * 2
+    best = np.argsort(-heads["mean_test_score"], kind="stable")[:2]
+    assert results["params"] == [heads["params"][i] for i in best]
+    # Their scores are those of cross-validation.
+    for i, params in enumerate(results["params"]):
+        one = DiceSequenceClassifier(**classifier.get_params()).set_params(**params)
+        scores = cross_validate(one, TEXTS, LABELS, cv=StratifiedKFold(2), scoring=spam_f1)
+        np.testing.assert_allclose(
+            [results[f"split{k}_test_score"][i] for k in range(2)], scores["test_score"]
+        )
+    assert found.best_score_ == results["mean_test_score"].max()
+    assert set(found.predict(TEXTS)) <= {"ham", "spam"}
+    # The storage keeps the full fits: none is made again.
+    more = search(classifier, **how).fit(TEXTS, LABELS)
+    assert more.cv_results_["trial"].tolist() == [0, 1]
 
 
-def test_agreement_and_spread():
-    assert finalists.agreement([1, 2, 3], [10, 20, 30]) == pytest.approx(1)
-    assert finalists.agreement([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
-    assert finalists.agreement([1, 1, 1], [3, 2, 1]) == 0
-    assert finalists.spread_over([0.1, 0.9, 0.5, 0.3, 0.7], 3) == [1, 2, 0]
+def test_auto_is_full_for_text_estimators(classifier):
+    found = search(classifier, strategy="auto", n_trials=1).fit(TEXTS, LABELS)
+    assert found.strategy_ == "full"
+    assert not hasattr(found, "heads_")
 
 
-@pytest.mark.parametrize("scoring", [spam_f1, {"f1": spam_f1}])
-def test_an_interrupt_before_a_full_fit_leaves_the_best_head(classifier, tmp_path, capsys, scoring):
-    class Interrupted(DiceSequenceClassifier):
-        def fit(self, X, y):
-            raise KeyboardInterrupt
-
-    refit = "f1" if isinstance(scoring, dict) else True
-    model = Interrupted(**classifier.get_params()).set_params(max_epochs=9)
-    found = search(model, scoring=scoring, refit=refit)
-    with pytest.raises(KeyboardInterrupt):
-        found.fit(TEXTS, LABELS)
-    results = found.cv_results_
-    heads = results["mean_shared_f1" if refit == "f1" else "mean_shared_score"]
-    assert set(results["state"]) == {"SHARED"}
-    assert found.best_score_ == heads.max() > 0
-    assert found.best_params_ == results["params"][found.best_index_]
-    assert heads[found.best_index_] == heads.max()
-    if refit is True:
-        report(found, found.n_trials, tmp_path)
-        assert "best (of heads: no full fit ended): {'loss'" in capsys.readouterr().out
-        best = json.loads((tmp_path / "trials.json").read_text())["best"]
-        assert best == {"params": found.best_params_, "shared_f1": found.best_score_}
+def test_heads_of_taggers_are_scored_by_spans(tagger):
+    found = search(tagger.set_params(max_epochs=40), cv=KFold(2)).fit(SENTENCES, TAGS)
+    own = search(tagger, cv=KFold(2), scoring=make_scorer(span_f1_score)).fit(SENTENCES, TAGS)
+    scores = found.heads_["mean_test_score"]
+    np.testing.assert_allclose(scores, own.heads_["mean_test_score"])
+    assert scores.max() > 0.5  # the heads have learnt something
+    assert [len(tags) for tags in found.predict(SENTENCES)] == [len(row) for row in SENTENCES]
 
 
-@pytest.mark.parametrize("strategy", ["auto", "shared"])
-def test_after_the_timeout_one_full_fit_ends_the_search(classifier, strategy):
-    how = dict(strategy=strategy, n_trials=16, trials_at_once=8, scoring=spam_f1)
-    found = search(classifier, timeout=1e-3, **how).fit(TEXTS, LABELS)
-    heads = found.cv_results_["mean_shared_score"]
-    full = found.cv_results_["state"] == "COMPLETE"
-    assert len(heads) == 8
-    assert heads[full].tolist() == [heads.max()]
-    assert full[found.best_index_]
-    assert not hasattr(found, "agreement_")
+def test_after_the_timeout_one_full_fit_ends_the_search(classifier):
+    found = search(classifier, timeout=1e-3, n_trials=32, scoring=spam_f1).fit(TEXTS, LABELS)
+    heads = found.heads_["mean_test_score"]
+    assert len(heads) == 16
+    assert found.cv_results_["params"] == [found.heads_["params"][heads.argmax()]]
     assert set(found.predict(TEXTS)) <= {"ham", "spam"}
 
 
-def test_after_the_timeout_a_full_fit_that_fails_is_not_the_last(classifier):
-    calls = []
-
-    class FailsFirst(DiceSequenceClassifier):
-        def fit(self, X, y):
-            calls.append(self.loss)
-            if len(calls) == 1:
-                raise ValueError("no room")
-            return super().fit(X, y)
-
-    model = FailsFirst(**classifier.get_params())
-    with pytest.warns(FitFailedWarning, match="no room"):
-        found = search(model, timeout=1e-3, n_finalists=3, scoring=spam_f1).fit(TEXTS, LABELS)
-    assert sorted(found.cv_results_["state"]) == ["COMPLETE", "FAIL", "SHARED"]
-
-
-def n_full_fits(study):
-    return sum(name.startswith("full:") for name in study.user_attrs)
-
-
-def test_full_fits_are_seen_as_they_run(classifier, capsys):
-    seen, tables = [], []
-
-    def callback(study, trial):
-        seen.append((trial.number, trial.state.name, trial.value, n_full_fits(study)))
-        tables.append(cv_results(study, ["score"], 2))
-        study.stop()  # no more trials; the finalists run nonetheless
-
-    how = dict(n_trials=16, trials_at_once=6, callbacks=[callback], verbose=1, n_finalists=3)
+def test_heads_and_full_fits_are_told(classifier, capsys):
+    seen = []
+    how = dict(callbacks=[lambda study, trial: seen.append(trial.value)], verbose=1)
     found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
-    results = found.cv_results_
-    assert [number for number, *_ in seen[:6]] == list(range(6))
-    assert [value for *_, value, _ in seen[:6]] == list(results["mean_shared_score"])
-    assert [done for *_, done in seen] == [0] * 6 + [1, 2, 3]
-    for number, state, value, _ in seen[6:]:
-        assert (state, value) == ("COMPLETE", results["mean_test_score"][number])
+    of_heads, scores = (t["mean_test_score"] for t in (found.heads_, found.cv_results_))
+    assert sorted(seen) == sorted([*of_heads, *scores])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "16 trials of heads on 2 folds"
-    assert lines[1].startswith("trial 6 of 16, best ")
-    assert "3 trials again, fitted in full" in lines
-    assert f"full fit 3 of 3, best {results['mean_test_score'][found.best_index_]:.3f}" in lines
-    # The live table says which scores are of heads.
-    headings = [[str(column.header) for column in trials_table(t, 16).columns] for t in tables]
-    assert headings == [["trial", "F1, %", "shared, %", "parameters"]] * 9
-    assert trials_table(tables[5], 16, "about 2 s left").title == (
-        "6 of 16 trials: 6 shared, about 2 s left"
-    )
-    assert "1 complete" in str(trials_table(tables[6], 16).title)
-    assert np.isnan(tables[5]["mean_test_score"]).all()
-    np.testing.assert_array_equal(tables[8]["mean_test_score"], results["mean_test_score"])
-    assert tables[8]["params"] == results["params"]
-
-
-@pytest.mark.parametrize(("timeout", "parts"), [(None, [2, 1]), (1e-3, [2])])
-def test_full_fits_run_as_many_at_a_time_as_there_are_jobs(classifier, monkeypatch, timeout, parts):
-    asked = []
-
-    def run(self, settings, trials=()):
-        asked.append(len(settings))
-        return [self.run_one(params) for params in settings]  # not in other processes
-
-    monkeypatch.setattr(FullFits, "run", run)
-    how = dict(n_jobs=2, n_finalists=3, timeout=timeout, trials_at_once=6)
-    found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
-    assert asked == parts
-    assert (found.cv_results_["state"] == "COMPLETE").sum() == sum(parts)
+    assert lines[0] == "6 heads"
+    assert f"head 6 of 6, best {of_heads.max():.3f}" in lines
+    assert f"trial 2 of 2, best {scores.max():.3f}" in lines

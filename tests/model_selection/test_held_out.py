@@ -11,10 +11,9 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
-    GridSearchCV,
     GroupKFold,
     KFold,
     RepeatedKFold,
@@ -36,7 +35,6 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine.callbacks import AfterEpoch
 from skdice.model_selection import LossSearchCV, out_of_fold
 
 X, Y = make_classification(40, 5, n_informative=4, n_redundant=0, n_classes=2, random_state=0)
@@ -234,99 +232,6 @@ class Counting(ClassifierMixin, BaseEstimator):
         return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
 
 
-class Tagging(Counting):
-    """The same for sentences, with what a tagger and a reader give."""
-
-    def fit(self, X, y):
-        return super().fit(X, sorted({tag for row in y for tag in row}))
-
-    def predict(self, X):
-        rows = np.empty(len(X), dtype=object)
-        rows[:] = [[("object", 0, 1)] for _ in X]
-        return rows
-
-    def predict_proba(self, X):
-        rows = np.empty(len(X), dtype=object)
-        rows[:] = [np.full((len(row), len(self.classes_)), 0.5) for row in X]
-        return rows
-
-    __sklearn_tags__ = BaseEstimator.__sklearn_tags__
-
-
-@pytest.mark.parametrize(("kind", "tagged"), [(Counting, False), (Tagging, True)])
-def test_an_interrupted_call_goes_on(tmp_path, kind, tagged):
-    rows, y = (X, np.array(["no", "yes"])[Y])
-    if tagged:
-        rows = [["a"] * (1 + i % 3) for i in range(12)]
-        y = [["B-X" if i else "O"] * len(row) for i, row in enumerate(rows)]
-    kind.fits = 0
-    whole = out_of_fold(kind(), rows, y, 4)
-    kind.fits = 0
-    with pytest.raises(KeyboardInterrupt):
-        out_of_fold(kind(n=3), rows, y, 4, checkpoint_dir=tmp_path / "new")
-    found = out_of_fold(kind(n=3), rows, y, 4, checkpoint_dir=tmp_path / "new")
-    assert kind.fits == 3 + 2  # the third again, and the fourth
-    again = out_of_fold(kind(n=3), rows, y, 4, checkpoint_dir=str(tmp_path / "new"))
-    assert kind.fits == 5
-    for part in (found, again):
-        for values, expected in zip(part, whole, strict=True):
-            if expected is None:
-                assert values is None
-            elif expected.dtype == object:
-                np.testing.assert_equal(values.tolist(), expected.tolist())
-            else:
-                np.testing.assert_array_equal(values, expected)
-                assert values.dtype == expected.dtype
-    # Other parameters, data or folds are another call.
-    for changed in (
-        {"estimator": kind(n=3, seed=1)},
-        {"y": [*y[1:2], *y[1:]]},
-        {"cv": KFold(4, shuffle=True, random_state=0)},
-    ):
-        before = kind.fits
-        call = {"estimator": kind(n=3), "X": rows, "y": y, "cv": 4} | changed
-        out_of_fold(**call, checkpoint_dir=tmp_path / "new")
-        assert kind.fits == before + 4
-
-
-def of_one_epoch(**params):
-    return DiceClassifier(max_epochs=1, random_state=0, **params)
-
-
-@pytest.mark.parametrize(
-    ("model", "changed"),
-    [
-        (of_one_epoch(callbacks=[AfterEpoch(print)]), {"lr": 0.5}),
-        (BiasTunedClassifier(of_one_epoch(), cv=0.5, random_state=0), {"estimator__lr": 0.5}),
-        (make_pipeline(StandardScaler(), of_one_epoch()), {"diceclassifier__lr": 0.5}),
-        (make_pipeline(StandardScaler(), of_one_epoch()), {"standardscaler__with_std": False}),
-        (GridSearchCV(of_one_epoch(), {"lr": [0.1]}, cv=2), {"param_grid": {"lr": [0.5]}}),
-        (VotingClassifier([("a", of_one_epoch())], voting="soft"), {"a__lr": 0.5}),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_folds_of_what_holds_an_estimator_are_kept(model, changed, tmp_path):
-    def n_fits():
-        return len(list(tmp_path.glob("fit-*/*.pt")))
-
-    before = out_of_fold(clone(model), X, Y, 2, checkpoint_dir=tmp_path)
-    assert n_fits() == 2
-    fitted = clone(model).fit(X, Y)  # what it has learnt does not matter
-    again = out_of_fold(fitted, X, Y, 2, checkpoint_dir=tmp_path)
-    assert n_fits() == 2
-    np.testing.assert_array_equal(before.probabilities, again.probabilities)
-    out_of_fold(clone(model).set_params(**changed), X, Y, 2, checkpoint_dir=tmp_path)
-    assert n_fits() == 4
-
-
-def test_parts_of_a_reader_are_kept(tmp_path, tiny_backbone, sentences):
-    rows, tags = (part[:4] for part in sentences)
-    asker = DiceMRCTagger(backbone=tiny_backbone, max_epochs=1, random_state=0, threshold=0.01)
-    calls = [out_of_fold(asker, rows, tags, 2, checkpoint_dir=tmp_path) for _ in range(2)]
-    assert calls[0].probabilities.tolist() == calls[1].probabilities.tolist()
-    assert type(calls[1].probabilities[0][0]).__name__ == "ScoredSpan"
-
-
 def test_folds_at_the_same_time():
     model = DiceClassifier(max_epochs=2, random_state=0)
     with parallel_config("threading"):
@@ -358,7 +263,6 @@ def test_folds_at_the_same_time():
         ({"n_jobs": 0}, "n_jobs"),
         ({"params": {"weights": [1.0] * 12}}, "params=.*'weights'"),
         ({"params": [1]}, "params"),
-        ({"checkpoint_dir": "/proc/no"}, "checkpoint_dir"),
     ],
 )
 def test_bad_arguments_are_named_before_any_fit(changed, match):

@@ -15,11 +15,12 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skdice import DiceClassifier, DiceMRCTagger, DiceSequenceClassifier
 from skdice.losses import CompoundLoss, Loss, TverskyLoss
-from skdice.model_selection import LossSearchCV, OneMinus, loss_space
+from skdice.losses.search_ranges import OneMinus
+from skdice.model_selection import LossSearchCV, loss_space
 from skdice.model_selection.checks import check_classes
-from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.head_fits import why_no_heads
 from skdice.model_selection.spaces import as_spaces, check_space
+from skdice.model_selection.trials import FullFits
 from tests.fits import never_fitted
 
 X, Y = make_classification(60, weights=[0.8], random_state=0)
@@ -151,7 +152,7 @@ class Own(BaseEstimator):
     ],
 )
 def test_other_spaces_pass(estimator, space):
-    spaces = as_spaces(space, estimator)
+    spaces = as_spaces(space, estimator, None)
     before = repr(spaces)
     check_space(estimator, spaces)
     assert repr(spaces) == before
@@ -207,7 +208,7 @@ class Counts(Loss):
 def test_losses_that_cannot_share():
     def why_not(space, estimator=BASE):
         found = check_space(estimator, space)
-        full = FullFits(LossSearchCV(estimator), X, Y, {}, [], {}, "score", {})
+        full = FullFits(estimator, space, X, Y, [], {}, None, {}, np.nan)
         return why_no_heads(full, ["loss"], found)
 
     spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()], "lr": [0.1]}]

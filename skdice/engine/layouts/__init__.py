@@ -8,18 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from skdice.engine import devices
-from skdice.engine.layouts.architectures import mask_no_embeddings, packable
-from skdice.engine.layouts.grouped import Grouped, narrow_last_layer
+from skdice.engine.layouts.architectures import packable
+from skdice.engine.layouts.grouped import Grouped
 from skdice.engine.layouts.layout import Layout, Padding
 from skdice.engine.layouts.padded import Padded, run_cost
 from skdice.engine.layouts.rows import Recurring, Rows, RowsOfOne
 from skdice.losses import Loss
-
-
-def prepare_encoder(encoder: Any) -> None:
-    """Let an encoder take every layout."""
-    narrow_last_layer(encoder)
-    mask_no_embeddings(encoder)
 
 
 def layout_to_train(net: Any, dataset: Any) -> Layout:

@@ -6,19 +6,15 @@ Linear layers run on all subwords at once, and attention on groups of windows of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
-from skdice.backbones import encoder_layers
-from skdice.engine.layouts.architectures import architecture_of
-from skdice.engine.layouts.layout import Batch, pool
+from skdice.engine.layouts.layout import MicroBatch, pool
 from skdice.engine.layouts.padded import Padded, length_chunks
-from skdice.text.encoding import Window
+from skdice.text.encoding import Window, Windows
 
 
 def recurring_size(n: int) -> int:
@@ -57,8 +53,6 @@ class Groups:
         Where a group holds subwords; None if its rows are equally long.
     starts : Tensor of shape (n_rows,)
         The first subword of each row that is no padding.
-    read : Tensor of shape (n_read,) or None
-        The subwords whose last hidden states somebody uses, see `narrow_last_layer`; None is all.
     of_heads : dict
         `taken` and `places` by the number of heads, once they were asked for.
     """
@@ -68,7 +62,6 @@ class Groups:
     places: torch.Tensor
     masks: list[torch.Tensor | None]
     starts: torch.Tensor
-    read: torch.Tensor | None = None
     of_heads: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
     def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Groups:
@@ -76,10 +69,6 @@ class Groups:
         masks = [None if mask is None else move(mask) for mask in self.masks]
         taken, places, starts = move(self.taken), move(self.places), move(self.starts)
         return Groups(self.shapes, taken, places, masks, starts)
-
-    def reading(self, places: torch.Tensor) -> Groups:
-        """The same, of whose last hidden states only those at `places` are computed."""
-        return replace(self, read=places)
 
     def pad(self, values: torch.Tensor) -> list[torch.Tensor]:
         """Values (n_subwords, n_heads, size) as padded groups (n_rows, n_heads, longest, size)."""
@@ -151,35 +140,6 @@ class _Unpad(torch.autograd.Function):
         return padded.index_copy_(0, places, gradient), None, None
 
 
-def narrow_last_layer(encoder: Any) -> None:
-    """Let the last layer of grouped batches compute only what is read: `Groups.read`.
-
-    Keys and values come from all subwords. Behind the attention nothing looks at its neighbours,
-    so what nobody reads need not be computed, and gets no gradient either way.
-    """
-    if architecture_of(encoder).grouped:
-        layer, narrowing = encoder_layers(encoder)[-1], _Narrowing()
-        layer.attention.register_forward_pre_hook(narrowing.note, with_kwargs=True)
-        # What adds the layer's input to what its attention found; in DistilBERT, what follows.
-        distil = getattr(layer, "sa_layer_norm", None)
-        (distil or layer.attention.output).register_forward_pre_hook(narrowing.narrow)
-
-
-class _Narrowing:
-    """Two hooks: one learns what is read, the other keeps that."""
-
-    read: torch.Tensor | None = None
-
-    def note(self, attention: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        self.read = getattr(kwargs.get("groups"), "read", None)
-
-    def narrow(self, module: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        read, self.read = self.read, None
-        if read is None:
-            return args
-        return tuple(part[0].index_select(0, read)[None] for part in args)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Grouped(Padded):
     """All windows of a micro-batch in one row of inputs; predictions are `Padded`.
@@ -194,12 +154,12 @@ class Grouped(Padded):
 
     first: int
 
-    def micro_batch(self, dataset: Any, rows: np.ndarray) -> Batch:
-        """Windows group by group, and their targets in this order."""
-        chunks = length_chunks(dataset.lengths[rows], self.unit)
-        items = [[dataset[int(i)] for i in rows[chunk]] for chunk in chunks]
-        inputs, target, weight = self.lay(list(chain(*items)), [len(group) for group in items])
-        return [inputs], target, weight
+    def micro_batch(self, windows: Windows[Any], rows: np.ndarray) -> MicroBatch:
+        """Windows group by group."""
+        chunks = length_chunks(windows.lengths[rows], self.unit)
+        order = rows[np.concatenate(chunks)]
+        inputs = self.lay([windows[i] for i in order], [len(chunk) for chunk in chunks])
+        return MicroBatch([inputs], order)
 
     def place(
         self, windows: Sequence[Window], sizes: Sequence[int] | None = None
@@ -254,20 +214,6 @@ class Grouped(Padded):
             ]
         return inputs, starts[:n_windows]
 
-    def for_encoder(
-        self, encoder: Any, inputs: dict[str, Any], *, summaries: bool = False
-    ) -> dict[str, Any]:
-        """The keywords of the encoder; of `summaries`, its last layer computes no other state."""
-        groups = inputs["groups"]
-        return inputs | {"groups": groups.reading(groups.starts)} if summaries else inputs
-
-    def states_at(self, encoder: Any, places: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
-        """Last hidden states (n_places, size), of which no others are computed."""
-        n = len(places)
-        padded = F.pad(places, (0, recurring_size(n) - n))
-        inputs = inputs | {"groups": inputs["groups"].reading(padded)}
-        return encoder(**inputs).last_hidden_state[0][:n]
-
     def texts(self, encoder: Any, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
         """A vector of each text."""
         groups = inputs["groups"]
@@ -277,5 +223,5 @@ class Grouped(Padded):
         return groups.pool(hidden, lambda group, mask: pool(group, mask, pooling, False))
 
     def summaries(self, hidden: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
-        """The states that were computed are those of the texts."""
-        return hidden[0][:, None]
+        """The states of the first subwords."""
+        return hidden[0].index_select(0, inputs["groups"].starts)[:, None]

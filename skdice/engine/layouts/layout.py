@@ -10,12 +10,31 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from skdice.engine.encoded import UNKNOWN
 from skdice.text.encoding import Window, Windows
 
-Inputs = list[dict[str, Any]]
-Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]  # inputs, targets, weights
-Item = tuple[Window, Any, Any]  # a window, its target and its weight, of which two may be None
+Inputs = dict[str, Any]  # keywords of a module, with the layout that made them
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Windows that are computed at once.
+
+    Parameters
+    ----------
+    groups : list of dict
+        Inputs of the module, which is run once for each.
+    order : ndarray of int
+        The windows by number, in the order of the outputs.
+    n_outputs : int or None, default=None
+        Rows of outputs with those of padding behind them; None where there is no padding.
+    padding_target : int or tuple of int, default=0
+        The target of these.
+    """
+
+    groups: list[Inputs]
+    order: np.ndarray
+    n_outputs: int | None = None
+    padding_target: Any = 0
 
 
 @dataclass(frozen=True)
@@ -87,8 +106,8 @@ class Layout(ABC):
         """Inputs of the encoder, and where each window starts among all subwords."""
 
     @abstractmethod
-    def micro_batch(self, dataset: Any, rows: np.ndarray) -> Batch:
-        """Windows of a data set with their targets and weights, which are in the same order."""
+    def micro_batch(self, windows: Windows[Any], rows: np.ndarray) -> MicroBatch:
+        """Some windows, by number."""
 
     @abstractmethod
     def to_predict(
@@ -96,18 +115,15 @@ class Layout(ABC):
     ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
         """All windows, by number, in inputs of windows of similar length."""
 
-    def lay(
-        self, items: Sequence[Item], *how: Any
-    ) -> tuple[dict[str, Any], torch.Tensor | None, torch.Tensor | None]:
-        """Inputs of the module, targets and weights of some windows."""
-        windows = [item[0] for item in items]
+    def lay(self, windows: Sequence[Window], *how: Any) -> Inputs:
+        """Inputs of the module."""
         inputs, starts = self.place(windows, *how)
         placed = zip(windows, starts, strict=True)
         where = np.concatenate([window.positions + start for window, start in placed])
         if len(where):
             inputs["positions"] = self.places(torch.from_numpy(where.astype(np.int64)), inputs)
             inputs |= self.sized(self.further(windows, len(inputs["positions"])))
-        return inputs | {"layout": self}, *_targets(items, len(where) > 0)
+        return inputs | {"layout": self}
 
     def places(self, where: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
         """The places of words, as a module gets them."""
@@ -147,10 +163,8 @@ class Layout(ABC):
 
     # ---- on the device
 
-    def for_encoder(
-        self, encoder: Any, inputs: dict[str, Any], *, summaries: bool = False
-    ) -> dict[str, Any]:
-        """The keywords of the encoder, of which somebody may read the `summaries` only."""
+    def for_encoder(self, encoder: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The keywords of the encoder."""
         return inputs
 
     def states_at(self, encoder: Any, places: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
@@ -179,32 +193,9 @@ def pool(hidden: torch.Tensor, mask: torch.Tensor, how: str, last: bool) -> torc
     return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
-def _targets(
-    items: Sequence[Item], per_word: bool
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    target = weight = None
-    if items[0][1] is not None:
-        stack = np.concatenate if per_word else np.stack
-        targets = stack([np.asarray(item[1]) for item in items])
-        whole = targets.dtype.kind == "i"
-        target = torch.from_numpy(targets.astype(np.int64, copy=False) if whole else targets)
-    if items[0][2] is not None:
-        counts = [item[0].n_predictions if per_word else 1 for item in items]
-        weight = torch.from_numpy(
-            np.repeat(np.array([item[2] for item in items], dtype=np.float32), counts)
-        )
-        if target is not None and target.shape == weight.shape:
-            weight = weight.masked_fill(target == UNKNOWN, 0.0)
-            target = target.clamp(min=0)
-    return target, weight
-
-
-def targets_of(parts: Sequence[tuple[Any, Any, Any]]) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Targets and weights of all parts of a batch, one after the other."""
-    _, targets, weights = zip(*parts, strict=True)
-    return torch.cat(targets), None if weights[0] is None else torch.cat(weights)
-
-
-def weightless(parts: Sequence[tuple[Any, Any, Any]]) -> list[Batch]:
-    """The same parts of a batch with weights of 0."""
-    return [(inputs, target, torch.zeros(len(target))) for inputs, target, _ in parts]
+def grown(values: torch.Tensor, size: int, padding: Any = 0) -> torch.Tensor:
+    """Values with rows of padding behind them."""
+    new = values.new_empty(size, *values.shape[1:])
+    new[: len(values)] = values
+    new[len(values) :] = torch.as_tensor(padding, dtype=values.dtype)
+    return new

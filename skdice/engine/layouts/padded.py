@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from skdice.engine.layouts.architectures import architecture_of
-from skdice.engine.layouts.layout import Batch, Layout, Padding, pool, targets_of
+from skdice.engine.layouts.layout import Layout, MicroBatch, Padding, pool
 from skdice.text.encoding import Window, Windows
 
 
@@ -116,18 +116,18 @@ class Padded(Layout):
             inputs["token_type_ids"] = torch.from_numpy(segments)
         return inputs, starts
 
-    def micro_batch(self, dataset: Any, rows: np.ndarray) -> Batch:
-        """Windows in groups of similar length, and targets in the order of the groups."""
-        chunks = length_chunks(dataset.lengths[rows], self.unit)
-        groups = [self.lay([dataset[int(i)] for i in rows[chunk]]) for chunk in chunks]
-        return [group[0] for group in groups], *targets_of(groups)
+    def micro_batch(self, windows: Windows[Any], rows: np.ndarray) -> MicroBatch:
+        """Windows in groups of similar length."""
+        chunks = [rows[chunk] for chunk in length_chunks(windows.lengths[rows], self.unit)]
+        groups = [self.lay([windows[i] for i in chunk]) for chunk in chunks]
+        return MicroBatch(groups, np.concatenate(chunks))
 
     def to_predict(
         self, windows: Windows[Any], batch_size: int
     ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
         """Batches from the shortest window to the longest."""
         for batch in length_batches(windows.lengths, batch_size, self.unit):
-            yield batch, self.lay([(windows[i], None, None) for i in batch])[0]
+            yield batch, self.lay([windows[i] for i in batch])
 
     def texts(self, encoder: Any, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
         """A vector of each text: of its summary, or of all that the mask shows."""

@@ -19,7 +19,7 @@ import torch
 
 from skdice.engine.ahead import ahead
 from skdice.engine.layouts.architectures import Mask
-from skdice.engine.layouts.layout import Batch, Layout, pool
+from skdice.engine.layouts.layout import Layout, MicroBatch, grown, pool
 from skdice.engine.layouts.padded import Padded
 from skdice.text.encoding import Window, Windows
 
@@ -106,15 +106,12 @@ class Recurring(Layout):
         """One of few numbers that is no smaller than `n`."""
         return few(max(n, self.least.get(name, 0)))
 
-    def micro_batch(self, dataset: Any, rows: np.ndarray) -> Batch:
+    def micro_batch(self, windows: Windows[Any], rows: np.ndarray) -> MicroBatch:
         """Windows as they come, padded to shapes that recur; padding has the weight 0."""
-        inputs, target, weight = self.lay([dataset[int(i)] for i in rows])
+        inputs = self.lay([windows[i] for i in rows])
         names = ("order", "positions", "texts", "input_ids")
         size = next(len(inputs[name]) for name in names if name in inputs)
-        if target is not None:
-            weight = torch.ones(len(target)) if weight is None else weight
-            return [inputs], grown(target, size, self.padding_target), grown(weight, size)
-        return [inputs], None, None
+        return MicroBatch([inputs], rows, size, self.padding_target)
 
     def places(self, where: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
         """The places of words, and as many more as there are subwords."""
@@ -140,7 +137,7 @@ class Recurring(Layout):
             run = layout.rows_of(lengths[chosen]) // max(1, TOKENS // layout.length)
             for i in range(int(run.max(initial=-1)) + 1):
                 part = chosen[run == i]
-                yield part, layout.lay([(windows[int(i)], None, None) for i in part])[0]
+                yield part, layout.lay([windows[i] for i in part])
 
     def rows_of(self, lengths: np.ndarray) -> np.ndarray:
         """The row of each window."""
@@ -225,9 +222,7 @@ class Rows(Recurring):
         inside[len(starts) :, 0] = True  # for the mean of nothing is no number
         return {"texts": grown(torch.from_numpy(places), size), "inside": torch.from_numpy(inside)}
 
-    def for_encoder(
-        self, encoder: Any, inputs: dict[str, Any], *, summaries: bool = False
-    ) -> dict[str, Any]:
+    def for_encoder(self, encoder: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         """The keywords of the encoder, with a mask in place of the sentences' numbers."""
         own = ("sentences", "texts", "inside")
         given = {name: values for name, values in inputs.items() if name not in own}
@@ -246,11 +241,3 @@ class Rows(Recurring):
     def summaries(self, hidden: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
         """The states of the subwords that stand for texts."""
         return hidden.flatten(0, 1).index_select(0, inputs["texts"])[:, None]
-
-
-def grown(values: torch.Tensor, size: int, padding: Any = 0) -> torch.Tensor:
-    """Values with rows of padding behind them."""
-    new = values.new_empty(size, *values.shape[1:])
-    new[: len(values)] = values
-    new[len(values) :] = torch.as_tensor(padding, dtype=values.dtype)
-    return new

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths, shown
 from skdice._compat import Interval
-from skdice._fitting import all_or_nothing, check_params, of_one_fit
+from skdice._fitting import all_or_nothing, check_params
 from skdice._types import Data
 from skdice.engine.fit_plan import check_known, check_validation, draw_seed
 from skdice.estimators.before_folds import check_rows
@@ -277,7 +277,6 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
 
-    @of_one_fit
     def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels.
 
@@ -293,18 +292,15 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         check_reject_label(self.reject_label, self.classes_, False)  # it may have been set since
         return np.where(rejected, self.reject_label, found)
 
-    @of_one_fit
     def predict_proba(self, X: Data) -> np.ndarray:
         """Probabilities of shape (n, n_classes) after the biases and the temperature."""
         return np.exp(self.predict_log_proba(X))
 
-    @of_one_fit
     def predict_log_proba(self, X: Data) -> np.ndarray:
         """Log-probabilities of shape (n, n_classes) after the biases and the temperature."""
         scores = self.decide(X)
         return log_expit(scores) if self.multilabel_ else log_softmax(scores, axis=1)
 
-    @of_one_fit
     def decide(self, X: Data) -> np.ndarray:
         """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
         probabilities = self._inner().predict_proba(X)
@@ -329,7 +325,6 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return {**scores, "rejected": float(rejected.mean())}
 
     @available_if(lambda self: hasattr(self.estimator, "decisive_window"))
-    @of_one_fit
     def decisive_window(self, X: Any) -> np.ndarray:
         """The window of each text that decided, as `DiceSequenceClassifier.decisive_window`.
 

@@ -191,8 +191,9 @@ def adapt_prior(
     moved = copy.copy(around)
     if not tuned:
         moved.bias_, moved.temperature_ = bias, temperature
-        if hasattr(model, "n_features_in_"):
-            moved.n_features_in_ = model.n_features_in_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(moved, name, getattr(model, name))
         if moved._kind == "two":
             labels = classes if y_val is None else known_labels(y_val, classes, False)
             moved.positive_ = positive_of(model, labels)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
-from skdice._fitting import all_or_nothing, check_params, draft_of, of_one_fit
+from skdice._fitting import all_or_nothing, check_params, draft_of
 from skdice._types import Rows
 from skdice.engine.fit_plan import check_validation, draw_seed
 from skdice.estimators.evaluation import SpanScores, outputs_of
@@ -164,7 +164,6 @@ class BiasTunedTagger(SpanScores, BiasTuned):
         self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
         return self
 
-    @of_one_fit
     def predict(self, X: Rows) -> np.ndarray:
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
         return object_array(self.task.decide(*self._decided(X)))
@@ -172,7 +171,6 @@ class BiasTunedTagger(SpanScores, BiasTuned):
     def _spans(self, X: Any) -> Any:
         return self.task.spans(*self._decided(X))
 
-    @of_one_fit
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])

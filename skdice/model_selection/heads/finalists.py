@@ -1,4 +1,4 @@
-"""The trials that are fitted in full after heads, and whether both rank alike."""
+"""The trials that are fitted in full after heads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from skdice._checks import is_number
 
@@ -42,15 +41,3 @@ def _distances(settings: Sequence[Mapping[str, Any]]) -> np.ndarray:
             texts = np.array([repr(value) for value in values])
             total += texts[:, None] != texts
     return total
-
-
-def spread_over(scores: Sequence[float], n: int) -> list[int]:
-    """Indices of `n` scores, evenly from the best to the worst."""
-    order = np.argsort(np.asarray(scores), kind="stable")[::-1]
-    return order[np.linspace(0, len(order) - 1, n).round().astype(int)].tolist()
-
-
-def agreement(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's rank correlation; 0 where a side does not vary."""
-    varies = len(set(one)) > 1 and len(set(other)) > 1
-    return float(spearmanr(one, other).statistic) if varies else 0.0

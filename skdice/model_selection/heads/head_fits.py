@@ -1,4 +1,4 @@
-"""The strategy that runs trials as linear heads, and when it is possible."""
+"""The trials of a search as linear heads, and when it is possible."""
 
 from __future__ import annotations
 
@@ -14,62 +14,73 @@ from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenC
 from skdice.inputs.labels import read_labels
 from skdice.inputs.texts import as_texts
 from skdice.losses import Loss
-from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.data import HeadData
-from skdice.model_selection.records import Settings, TrialRecord
+from skdice.model_selection.spaces import import_optuna
+from skdice.model_selection.trials import FullFits, Record, ended_trials
+
+AT_ONCE = 16  # trials whose heads are trained together
 
 
 class HeadFits:
-    """The strategy that trains linear heads of several trials at once, on every fold."""
+    """The objective that trains linear heads of several trials at once, on every fold.
 
-    def __init__(self, full: FullFits, trials_at_once: int) -> None:
-        self.full, self.trials_at_once = full, trials_at_once
-        # The heads of a `DiceClassifier` equal its fits; others are on a frozen encoder.
-        self.is_exact = isinstance(full.estimator, DiceClassifier)
+    Parameters
+    ----------
+    full : FullFits
+    n_trials : int
+        Of the whole study.
+    callbacks : list of callables
+        Called after each trial but the first of those that are trained at once, of which Optuna
+        calls them.
+    """
+
+    def __init__(self, full: FullFits, n_trials: int, callbacks: Sequence[Any] = ()) -> None:
+        self.full, self.n_trials, self.callbacks = full, n_trials, callbacks
         self.data = HeadData(full.estimator, full.X, full.y)
 
-    def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
-        """Run trials with the given parameters; none of them is pruned."""
-        full, heads, started = self.full, None, time.perf_counter()
+    def __call__(self, first: Any) -> float:
+        """The score of a trial; others are asked for and told in between."""
+        study = first.study
+        n_others = min(AT_ONCE, self.n_trials - len(ended_trials(study))) - 1
+        trials = [first, *(study.ask() for _ in range(n_others))]
+        settings = [self.full.suggested(trial) for trial in trials]
+        records = self._records(trials, settings)
+        for trial, record in zip(trials[1:], records[1:], strict=True):
+            score = record.end(trial)
+            failed = {} if np.isfinite(score) else {"state": import_optuna().trial.TrialState.FAIL}
+            told = study.tell(trial, score if not failed else None, **failed)
+            for callback in self.callbacks:
+                callback(study, told)
+        return records[0].end(first)
+
+    def _records(self, trials: list[Any], settings: list[dict[str, Any]]) -> list[Record]:
+        """The records of trials with the given parameters."""
+        full, started = self.full, time.perf_counter()
+        heads = None
         try:
             models = [full.model(params) for params in settings]
             heads = self.data.fit(models, [train for train, _ in full.splits])
         except Exception as error:
-            scores = [full.score_of_error] * len(full.splits)
-            failed = TrialRecord(shared={name: list(scores) for name in full.scorers})
-            failed.fail(error, of_fit=True, keep_frames=full.raises)
-        if heads is None and len(settings) > 1:  # a bad setting must cost its own trial only
-            half = len(settings) // 2
-            return self.run(settings[:half]) + self.run(settings[half:])
-        if heads is None:  # the estimator's own fit has the better error
-            return [full.run_one(settings[0]) if self.is_exact else full.ended(failed)]
+            if len(trials) == 1:
+                failed = Record()
+                full.fail(error, trials[0], failed)
+                return [failed]
+        if heads is None:  # a bad setting must cost its own trial only
+            half = len(trials) // 2
+            parts = slice(half), slice(half, None)
+            return [r for part in parts for r in self._records(trials[part], settings[part])]
         seconds = (time.perf_counter() - started) / (len(settings) * len(heads))
-        records = [TrialRecord(fit_time=[seconds] * len(heads)) for _ in settings]
-        for fold, of_fold in enumerate(heads):
-            for side in range(2 if full.with_train and self.is_exact else 1):
-                self._score(of_fold, fold, side, records)
-        return [full.ended(record) for record in records]
-
-    def _score(self, heads: Any, fold: int, side: int, records: list[TrialRecord]) -> None:
-        """Score the heads of one fold on its test rows (side 0) or training rows (side 1)."""
-        rows = self.full.splits[fold][1 - side]
-        scored = self.full.scored(rows)
-        # Many settings predict the same, and a scorer may cost more than the training of a head.
-        # So a scorer that needs only predictions scores equal predictions once.
-        known: dict[Any, float] = {}
-        models = self.data.predict(heads, rows, scored[0][0])
-        for model, record in zip(models, records, strict=True):
-            started = time.perf_counter()
-            into = (record.test, record.train)[side] if self.is_exact else record.shared
-            for name in self.full.scorers:
-                key = name, repr(model.predicted.tolist())
-                if (score := known.get(key)) is None:
-                    model.asked_for_more, before = False, record.exception
-                    score = self.full.score(name, model, scored, record)
-                    if not model.asked_for_more and record.exception is before:
-                        known[key] = score
-                into.setdefault(name, []).append(score)
-            record.score_time.append(time.perf_counter() - started)
+        records = [Record(fit_time=[seconds] * len(heads)) for _ in settings]
+        for of_fold, (_, rows) in zip(heads, full.splits, strict=True):
+            data = full.take(rows)
+            models = self.data.predict(of_fold, rows, data[0])
+            for model, trial, record in zip(models, trials, records, strict=True):
+                try:
+                    if record.error is None:
+                        full.score(model, data, rows, record)
+                except Exception as error:
+                    full.fail(error, trial, record)
+        return records
 
 
 def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> str | None:

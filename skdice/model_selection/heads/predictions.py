@@ -26,7 +26,6 @@ class HeadModel(BaseEstimator):
     logits: np.ndarray
     rows: Any = None  # of these logits; None where it is asked for no others
     of_others: Callable[[Any], np.ndarray] | None = None  # logits of other rows
-    asked_for_more: bool = field(default=False, init=False)  # than predictions of these rows
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -42,7 +41,6 @@ class HeadModel(BaseEstimator):
 
     def logits_of(self, X: Any) -> np.ndarray:
         """Logits of shape (n_vectors, n_classes)."""
-        self.asked_for_more = True
         return self.logits if self.of_others is None or X is self.rows else self.of_others(X)
 
 

@@ -127,7 +127,7 @@ def _train(
     )  # fmt: skip
     if net.device.startswith("mps"):
         criterion.float()  # Apple's GPUs have no float64
-    net.initialize().partial_fit(dataset, rows=[rows] * first.max_epochs)
+    net.initialize().partial_fit(dataset, draws=[rows] * first.max_epochs)
     if len(models) > 1 and any(net.history[:, "skipped_updates"]):
         # One head skipped an update for all. Alone, it skips its own.
         raise FloatingPointError("the loss of one of several heads was NaN or infinite")
