@@ -12,7 +12,7 @@ from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
 from skdice.datasets import read_table
 from skdice.inputs.labels import UNKNOWN, read_labels
 from skdice.inputs.rows import take
-from skdice.losses import resolve_loss
+from skdice.losses.base import resolve_loss
 from skdice.metrics import class_f1_scorer
 from skdice.model_selection import LossSearchCV, MultilabelStratifiedKFold, out_of_fold
 
