@@ -1,4 +1,4 @@
-"""What a loss that is given to an estimator may not set, and factors that do not fit its classes."""
+"""What a loss given to an estimator may not set, and factors that do not fit the classes."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def test_a_search_refuses_it_before_a_trial(space):
     with pytest.raises(ValueError, match="which the estimator sets by itself"):
         search.fit(X, Y)
     assert not hasattr(search, "study_")
+    inner = {f"diceclassifier__{name}": values for name, values in space.items()}
+    pipeline = make_pipeline(StandardScaler(), DiceClassifier(max_epochs=1))
     with pytest.raises(ValueError, match="which the estimator sets by itself"):
-        inner = {f"diceclassifier__{name}": values for name, values in space.items()}
-        pipeline = make_pipeline(StandardScaler(), DiceClassifier(max_epochs=1))
         LossSearchCV(pipeline, inner, n_trials=2, cv=2).fit(X, Y)
 
 
@@ -119,7 +119,9 @@ def test_a_comparison_refuses_it_before_a_fit(monkeypatch):
     monkeypatch.setattr(DiceClassifier, "fit", lambda *_, **__: pytest.fail("a fit began"))
     for loss in (DiceLoss(ignore_index=0), CrossEntropyLoss(class_weight=[1.0, 2.0, 3.0])):
         with pytest.raises(ValueError, match=r"ignore_index=0|has 3 factors"):
-            compare_losses(DiceClassifier(max_epochs=1), X, Y, X, Y, losses=["ce", loss], seeds=1)
+            compare_losses(
+                DiceClassifier(max_epochs=1), X, Y, X_test=X, y_test=Y, losses=["ce", loss], seeds=1
+            )
 
 
 def test_tuned_wrappers_refuse_it():
@@ -165,9 +167,9 @@ def test_factors_that_fit_train(tiny_backbone):
         CrossEntropyLoss(class_weight={True: 3.0}),
         FocalLoss(alpha=[0.5, 2.0]),
         CompoundLoss("ce", DiceLoss(class_weight=(1.0, 2.0))),
-        WRONG[0][0].set_params(class_weight="balanced"),
+        CrossEntropyLoss(class_weight="balanced"),
     ):
-        assert DiceClassifier(loss=loss, max_epochs=1, batch_size=8).fit(X, Y).n_iter_ == 1
+        assert DiceClassifier(loss=loss, max_epochs=1).fit(X, Y).n_iter_ == 1
     loss = DiceLoss(class_weight=[1.0, 2.0])  # of no and yes
     model = DiceQuestionAnswerer(loss=loss, backbone=tiny_backbone, max_epochs=1)
     assert model.fit(QUESTIONS, ANSWERS).n_iter_ == 1
