@@ -29,7 +29,8 @@ from skdice import (
 from skdice.engine.devices import resolve_device
 from skdice.engine.graphs import Graphs
 from skdice.engine.net import FineTuningNet
-from skdice.losses import LOSSES, SpanEndsLoss, for_trainer
+from skdice.losses import LOSSES, for_trainer
+from skdice.losses.span_ends import SpanEndsLoss
 from skdice.model_selection.heads.training import fit_heads
 from tests.data import (
     LABEL_SETS,

@@ -24,7 +24,8 @@ from typing import Any
 import torch
 
 from skdice import __version__
-from skdice.losses import COMPARED, resolve_loss
+from skdice.losses import COMPARED
+from skdice.losses.base import resolve_loss
 
 
 def backward(loss: Callable[[], torch.Tensor], logits: torch.Tensor) -> float:

@@ -336,7 +336,7 @@ def loss_of(job: dict[str, Any]) -> Any:
     """What the job's loss stands for today."""
     from sklearn.base import clone
 
-    from skdice.losses import resolve_loss
+    from skdice.losses.base import resolve_loss
 
     options = {name[6:]: value for name, value in job.items() if name[:6] == "loss__"}
     return clone(resolve_loss(job["loss"])).set_params(**options)

@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skdice
 from skdice.engine.recipe import choose_epochs, choose_rate
-from skdice.losses import resolve_loss
+from skdice.losses.base import resolve_loss
 from skdice.metrics import span_f1_score
 from skdice.tags.schemes import get_spans
 

@@ -21,7 +21,9 @@ from skdice.engine.recipe import epochs_for
 from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
 from skdice.inputs.labels import Labels, places_of
 from skdice.inputs.rows import row_keys, take
-from skdice.losses import Loss, resolve_loss
+from skdice.losses import Loss
+from skdice.losses.base import resolve_loss
+from skdice.losses.of_estimator import check_classes
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.resampling.stratification import held_out_rows
 from skdice.text.long_texts import Cuts
@@ -161,6 +163,9 @@ def plan_fit(
         data, held = hold_out(model, data, held, seed)
         draws = _draw_epochs(model, task.sampled(model, data), seed, mode)
     task.prepare_training(model, data, held, mode)
+    if task.has_classes:
+        classes, several = getattr(model, task.outputs), getattr(model, "multilabel_", False)
+        check_classes(model.loss, classes, several)
     for name in ("span_scales_", "tuned_for_"):  # they are of other weights
         model.__dict__.pop(name, None)
     if not weights:
@@ -178,8 +183,6 @@ def plan_fit(
         validation = Held(held, sources, task.unlabelled(windows))
     drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
     criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
-    if mode == "partial":
-        criterion.copy_state_from(model.net_.criterion_, order)
     return FitPlan(
         dataset=dataset,
         criterion=criterion,
@@ -397,15 +400,6 @@ def prepared_loss(
         n_samples = n_samples + model.n_samples_seen_
     model.class_counts_, model.n_samples_seen_ = counts, n_samples
     return fresh_loss(model.loss).prepare(counts, n_samples=n_samples, **inputs)
-
-
-def check_reduction(loss: Loss, name: str = "loss") -> None:
-    """Refuse a loss that gives several values, as training needs a single one."""
-    if loss.reduction == "none":
-        raise ValueError(
-            f"{name}={loss!r} gives a value for each element or class, and training needs one for "
-            "all: leave out reduction='none'"
-        )
 
 
 def start_head(model: Any, plan: FitPlan) -> None:

@@ -212,12 +212,6 @@ def rows_of_update(model: Any) -> int:
     )
 
 
-def updates_of(model: Any, n_rows: int) -> dict[str, int]:
-    """Return the passes over so many rows, and the updates of all of them."""
-    n_epochs = epochs_for(model, n_rows)
-    return {"n_epochs": n_epochs, "n_updates": n_epochs * -(-n_rows // rows_of_update(model))}
-
-
 def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
     """Return the number of epochs of a fit on so many rows.
 

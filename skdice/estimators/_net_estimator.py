@@ -24,11 +24,13 @@ from skdice.engine import ranks
 from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
 from skdice.engine.checkpoints import FORMAT, Checkpoints, check_folder
 from skdice.engine.devices import check_device, resolve_device, seeded
-from skdice.engine.fit_plan import FitPlan, Held, Mode, check_reduction, plan_fit, start_head
+from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
 from skdice.exceptions import CollapseWarning
-from skdice.losses import Loss, resolve_loss
+from skdice.losses import Loss
+from skdice.losses.base import resolve_loss
+from skdice.losses.of_estimator import check_given
 
 # Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "device", "verbose")
@@ -85,7 +87,7 @@ class NetEstimator(BaseEstimator):
     loss: str | Loss = "ce_dice"
     max_epochs: int | str
     lr: float | str
-    batch_size: int
+    batch_size: int | str
     weight_decay: float
     schedule: str = "linear"
     warmup: float
@@ -124,9 +126,9 @@ class NetEstimator(BaseEstimator):
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
+        check_given(self.loss)
         check_params(self)
         self._check_inference_params()
-        check_reduction(resolve_loss(self.loss))
         if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
             raise ValueError(
                 f"net_params holds {sorted(of_estimator)}, which the estimator has itself: a loss, "

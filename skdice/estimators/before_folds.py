@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.utils import get_tags
 from skdice.inputs.labels import read_labels
 from skdice.inputs.rows import as_row_list, is_missing
 from skdice.inputs.texts import as_texts
+from skdice.losses.of_estimator import check_classes, has_factors
 from skdice.metrics import positive_class
 
 
@@ -51,3 +54,23 @@ def with_pos_label(estimator: Any, y: Any) -> Any:
     classes, counts = np.unique(labels.values, return_counts=True)
     label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
     return clone(estimator).set_params(pos_label=label)
+
+
+def check_factors(estimator: Any, losses: Iterable[Any], X: Any, y: Any) -> None:
+    """Refuse losses whose factors do not fit the classes of y, before anything is fitted.
+
+    What a pipeline does to X before the estimator is not known yet: there, the first fit refuses.
+    """
+    known = [loss for loss in losses if has_factors(loss)]
+    while not hasattr(estimator, "task") and hasattr(estimator, "estimator"):
+        estimator = estimator.estimator
+    task = getattr(estimator, "task", None)
+    if not known or task is None or not (task.has_classes and task.has_words):
+        return
+    draft = clone(estimator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fits warn
+        task.learn(draft, task.examples(draft, X, y), None, "fresh", None)
+    classes, several = getattr(draft, task.outputs), getattr(draft, "multilabel_", False)
+    for loss in known:
+        check_classes(loss, classes, several)

@@ -11,7 +11,7 @@ import numpy as np
 
 from skdice import __version__, backbones
 from skdice.engine.module import TaskModel
-from skdice.losses import resolve_loss
+from skdice.losses.base import resolve_loss
 
 
 def model_card(estimator: Any, metrics: dict[str, float]) -> str:

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from torch import nn
 
+from skdice._compat import StrOptions
 from skdice._types import ArrayLike, Data
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.net import FineTuningNet
@@ -61,8 +62,10 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         Number of passes over the training data.
     lr : float
         Peak learning rate of AdamW.
-    batch_size : int
-        Rows in a batch. The overlap losses count over these rows.
+    batch_size : int or "auto"
+        Rows in a batch, over which the overlap losses count. ``"auto"`` is as many as hold 30 rows
+        of the rarest class on average, the positive one if there are two; but at least 256, and at
+        most all rows. Of several labels a row, it is the rarest label.
     dropout : float
         Dropout after each hidden layer.
     early_stopping : bool
@@ -88,6 +91,14 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     positive_ : int
         Index of the positive class of two.
     n_features_in_ : int
+    batch_size_ : int
+        The rows of a batch in the last fit.
+
+    Warns
+    -----
+    FewRowsWarning
+        If a given `batch_size` holds fewer than three rows of the rarest class on average, with a
+        loss that counts over a batch.
 
     Notes
     -----
@@ -117,6 +128,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NetEstimator._parameter_constraints,
+        "batch_size": [*NetEstimator._parameter_constraints["batch_size"], StrOptions({"auto"})],
         "pos_label": "no_validation",
         "hidden_layer_sizes": ["array-like"],
         "module": [nn.Module, callable, None],
@@ -127,7 +139,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     module: nn.Module | Callable[[int, int], nn.Module] | None = None
     max_epochs: int = 100
     lr: float = 0.05
-    batch_size: int = 256
+    batch_size: int | str = "auto"
     weight_decay: float = 0.0
     warmup: float = 0.0
     dropout: float = 0.0
@@ -138,6 +150,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     multilabel_: bool = field(init=False)
     positive_: int = field(init=False)
     n_features_in_: int = field(init=False)
+    batch_size_: int = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -180,10 +193,15 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         self, criterion: Any, seed: int, callbacks: list[Any] | None = None
     ) -> NumericNet:
         settings = self._net_settings(
-            criterion, seed, callbacks, padding=Padding(0), precision="fp32", max_grad_norm=None
-        )
+            criterion, seed, callbacks, padding=Padding(0), precision="fp32", max_grad_norm=None,
+            batch_size=self.batch_size_,
+        )  # fmt: skip
         # From here on only the net holds the module.
         return NumericNet(self.__dict__.pop("module_"), **settings)
+
+    def _inference_params(self) -> dict[str, Any]:
+        # Nothing here depends on the size of a batch; the net needs a number.
+        return {**super()._inference_params(), "batch_size": self.batch_size_}
 
     def _outputs_of(self, sources: Any, encoded: NumericDataset) -> np.ndarray:
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")

@@ -84,8 +84,9 @@ def _loss_from_json(loss: Any) -> Any:
     """Read what `_loss_to_json` wrote; other values are left as they are."""
     if not isinstance(loss, dict):
         return loss
-    params = {name: _loss_from_json(value) for name, value in loss["params"].items()}
-    return LOSSES[loss["name"]](**params)
+    cls = LOSSES[loss["name"]]  # a folder of an earlier version may name parameters that are gone
+    params = {k: _loss_from_json(value) for k, value in loss["params"].items() if k not in cls.gone}
+    return cls(**params)
 
 
 def _history(estimator: Any) -> list[dict[str, Any]]:

@@ -146,8 +146,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
         With ``lr="auto"`` that is a third of the rate of `fit`, whose rate falls.
 
-        Class counts for the loss add up over all calls since the last `fit`, and its memory of
-        earlier batches (`ema_decay`) is kept. `sampler` is not used.
+        Class counts for the loss add up over all calls since the last `fit`. `sampler` is not used.
 
         Parameters
         ----------

@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from skdice.inspection.class_balance import Imbalance, imbalance, reading_imbalance
+
 # These are loaded at once: a function has the name of its module, and no other loads torch.
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
 from skdice.inspection.highlighted import show_entities, show_tags
-from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
 from skdice.inspection.span_scores import span_hits, span_probabilities
 from skdice.inspection.tagging_errors import SpanConfusionDisplay, span_errors
 from skdice.inspection.training import TrainingHistoryDisplay

@@ -15,7 +15,7 @@ from skdice._types import Data, Rows
 from skdice.inputs.labels import is_indicator, known_labels, paired_labels, read_labels
 from skdice.inputs.sentences import holds_tags, spans_of
 from skdice.inspection.axes import axes_or_new, label_of
-from skdice.inspection.imbalance import Imbalance, imbalance
+from skdice.inspection.class_balance import Imbalance, imbalance
 from skdice.metrics.classification import precision_recall_f1
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from skdice._checks import as_numbers, check_range, checked
 from skdice.inspection.axes import given_axes, label_of, pyplot
-from skdice.losses import LOSSES, DiceLoss, DSCLoss, Loss, TverskyLoss, resolve_loss
+from skdice.losses import LOSSES, DiceLoss, DSCLoss, Loss, TverskyLoss
+from skdice.losses.base import resolve_loss
 
 
 @checked

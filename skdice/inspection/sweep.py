@@ -13,7 +13,8 @@ from skdice._types import Data
 from skdice.estimators.before_folds import with_pos_label
 from skdice.inputs.rows import take
 from skdice.inspection.axes import axes_or_new
-from skdice.losses import TverskyLoss, resolve_loss
+from skdice.losses import TverskyLoss
+from skdice.losses.base import resolve_loss
 from skdice.model_selection.checks import folds_of
 
 if TYPE_CHECKING:

@@ -12,16 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skdice._checks import KINDS, as_numbers, check_value, checked, shown
+from skdice._checks import KINDS, as_numbers, checked, shown
 from skdice._compat import Interval, StrOptions
 from skdice.losses._parameters import MOST, ParametrizedModule
 from skdice.losses.inputs import LossInputs, read_inputs
 from skdice.losses.search_ranges import OneMinus, Range
 
 REDUCTIONS = ("mean", "sum", "none")
-SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
+SHARED = ("ignore_index", "multilabel", "reduction")
 PER_CLASS = ("alpha", "class_weight")  # parameters that may hold a number for each class
-
 
 LOSSES: dict[str, type[Loss]] = {}  # by name, filled as classes are defined
 
@@ -43,8 +42,7 @@ class Loss(ParametrizedModule):
 
     Where torch.distributed runs, as in a loop with `DistributedDataParallel`, the loss counts over
     the batches of all processes while gradients are on, so that the averaged gradient is that of
-    one batch with all rows. Every process must then call it as often as the others. Set
-    ``all_ranks=False`` to count each process's batch alone.
+    one batch with all rows. Every process must then call it as often as the others.
 
     A subclass is a dataclass of its parameters, with a `kernel` that computes the loss of
     `LossInputs` and takes these parameters as keywords. A subclass that defines a `name` can be
@@ -67,7 +65,12 @@ class Loss(ParametrizedModule):
         "ignore_index": [Interval(Integral, -int(MOST), int(MOST), closed="both")],
         "multilabel": [KINDS["bool"]],
         "reduction": [StrOptions(set(REDUCTIONS))],
-        "all_ranks": [KINDS["bool"]],
+    }
+    gone = {
+        "ema_decay": "take batches that hold positives, as DiceClassifier(batch_size='auto') does",
+        "absent": "of a softmax without background, the surrogate leaves out classes without an "
+        "example in the batch; all else counts every class",
+        "all_ranks": "a loss counts over all processes that train together",
     }
     # Ranges that are worth searching, by parameter.
     searched: ClassVar[dict[str, Range | OneMinus]] = {}
@@ -78,13 +81,15 @@ class Loss(ParametrizedModule):
     # Whether an example of weight 0 changes nothing. Losses of that kind are padded to shapes that
     # recur on a GPU. A class with a `kernel` or `forward` of its own says so itself.
     heeds_weights: ClassVar[bool] = False
+    # Whether it counts over the batches of all processes. An estimator that trains alone in one of
+    # several processes says no.
+    all_ranks = True
     # Whether the background class does not count, so that the loss must know which one it is.
     excludes_background: ClassVar[bool] = False
 
     ignore_index: int = -100
     multilabel: bool = False
     reduction: str = "mean"
-    all_ranks: bool = True
 
     # Buffers that `prepare` registers.
     class_counts_: Tensor = field(init=False)
@@ -110,11 +115,6 @@ class Loss(ParametrizedModule):
         return any(part.is_set_level for part in self.parts.values())
 
     @property
-    def is_stateful(self) -> bool:
-        """True if it averages over the batches of training."""
-        return any(part.is_stateful for part in self.parts.values())
-
-    @property
     def has_functional_form(self) -> bool:
         """True if a call computes the kernel, which many settings can do at once."""
         parts = all(part.has_functional_form for part in self.parts.values())
@@ -135,7 +135,7 @@ class Loss(ParametrizedModule):
         """Parameters that are worth searching, and their ranges."""
         return dict(cls.searched)
 
-    # ---- what it knows of the training data and of earlier batches
+    # ---- what it knows of the training data
 
     def start_bias(self) -> Tensor | None:
         """The first bias of a new head, of shape (n_classes,); None begins at zero."""
@@ -149,8 +149,6 @@ class Loss(ParametrizedModule):
         multilabel: bool = False,
         n_samples: float | None = None,
         classes: Any = None,
-        n_epochs: int = 1,
-        n_updates: int | None = None,
     ) -> Self:
         """Tell the loss about the training data, once, before training.
 
@@ -166,9 +164,6 @@ class Loss(ParametrizedModule):
             Number of training examples. None is the sum of `class_counts`.
         classes : array of shape (n_classes,) or None, default=None
             The labels, for a `class_weight` by label. None numbers them from 0.
-        n_epochs, n_updates : int, default=1 and None
-            Passes over the training data and updates in all of them, for ``ema_decay="auto"``,
-            which is 0 where `n_updates` is None.
 
         Returns
         -------
@@ -177,13 +172,10 @@ class Loss(ParametrizedModule):
         Raises
         ------
         ValueError
-            If a count is negative or not finite, `n_epochs` or `n_updates` is below 1, `background`
-            is not the index of a class, or `class_weight` names a label that is not in `classes`.
+            If a count is negative or not finite, `background` is not the index of a class, a
+            parameter has another number of factors than there are classes, or `class_weight` names
+            a label that is not in `classes`.
         """
-        whole = [Interval(Integral, 1, int(MOST), closed="both")]
-        check_value("n_epochs", n_epochs, whole)
-        if n_updates is not None:
-            check_value("n_updates", n_updates, whole)
         counts = as_numbers("class_counts", class_counts)
         if len(counts) == 0 or (counts < 0).any():
             raise ValueError(f"class_counts={shown(class_counts)} must hold numbers of at least 0")
@@ -196,15 +188,15 @@ class Loss(ParametrizedModule):
         if not 0 <= n < np.inf:
             raise ValueError(f"n_samples={n_samples!r} must be finite and at least 0")
         for part in self.parts.values():
-            of_data = class_counts, background, multilabel, n_samples, classes
-            part.prepare(*of_data, n_epochs, n_updates)
+            part.prepare(class_counts, background, multilabel, n_samples, classes)
+        factors = {name: getattr(self, name, None) for name in PER_CLASS}
+        labels = list(range(len(counts)) if classes is None else np.asarray(classes).tolist())
+        _check_lengths(factors, labels)
         self.background_ = background
         self.multilabel_ = multilabel
-        self.n_epochs_, self.n_updates_ = n_epochs, n_updates
         self.register_buffer("class_counts_", torch.tensor(counts))
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
         # As buffers, factors of classes move to the device once and not in every step.
-        factors = {name: getattr(self, name, None) for name in PER_CLASS}
         self._factors_on_device = {
             name: value
             for name, value in factors.items()
@@ -212,23 +204,9 @@ class Loss(ParametrizedModule):
         }
         for name, value in self._factors_on_device.items():
             if isinstance(value, (str, Mapping)):
-                value = _weights_of_classes(value, counts, n, multilabel, classes)
+                value = _weights_of_classes(value, counts, n, multilabel, labels)
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
-
-    def copy_state_from(self, other: nn.Module, order: Any = None) -> None:
-        """Take over what `other`, if it is the same loss, remembers of earlier batches.
-
-        Where there are new classes, `order` has the place of each class among those of `other`
-        and, behind them, the new ones.
-        """
-        if self != other:
-            return
-        for mine, theirs in zip(self.modules(), other.modules(), strict=True):
-            if (running := getattr(theirs, "running_", None)) is not None:
-                n_new = 0 if order is None else len(order) - running.shape[-1]
-                known = nn.functional.pad(running, (0, n_new))
-                mine.running_ = known if order is None else known[..., order]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         def moved(tensor: Tensor) -> Tensor:
@@ -293,8 +271,25 @@ class Loss(ParametrizedModule):
         return self.multilabel or getattr(self, "multilabel_", False)
 
 
+def _check_lengths(factors: Mapping[str, Any], labels: list[Any]) -> None:
+    """Refuse a list or vector that has not one factor for each class."""
+    for name, value in factors.items():
+        if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__"):
+            continue
+        one_logit = len(labels) == 1 and len(value) == 2  # of one label: its negatives, too
+        if getattr(value, "ndim", 1) == 1 and len(value) != len(labels) and not one_logit:
+            raise ValueError(
+                f"{name}={shown(value)} has {len(value)} factors, and there are {len(labels)} "
+                f"classes: give one for each of {shown(labels)}, in this order"
+            )
+
+
 def _weights_of_classes(
-    value: str | Mapping[Any, float], counts: np.ndarray, n: float, multilabel: bool, classes: Any
+    value: str | Mapping[Any, float],
+    counts: np.ndarray,
+    n: float,
+    multilabel: bool,
+    labels: list[Any],
 ) -> np.ndarray:
     """A factor for each class from "balanced", or from factors by label; other labels have 1.
 
@@ -302,7 +297,6 @@ def _weights_of_classes(
     the same. Of several labels a row the factors are those of the positives, (n - n_t) / n_t.
     """
     if isinstance(value, Mapping):
-        labels = np.asarray(range(len(counts)) if classes is None else classes).tolist()
         if unknown := [label for label in value if label not in labels]:
             raise ValueError(
                 f"class_weight names {shown(unknown)}, and the labels of the training data are "
@@ -329,7 +323,19 @@ def _register(cls: type[Loss]) -> None:
     LOSSES[name] = cls
 
 
-@checked
+def _other_loss(loss: Any) -> str:
+    """What to give in place of a class, or of a loss of torch or of the user's."""
+    cls = loss if isinstance(loss, type) else type(loss)
+    if issubclass(cls, Loss):
+        return f". It is a class: give {cls.__name__}()"
+    if not issubclass(cls, nn.Module):
+        return ""
+    twin = next((ours for ours in LOSSES.values() if ours.__name__ == cls.__name__), None)
+    if twin is None:
+        return ". One of your own is a subclass of skdice.losses.Loss"
+    return f'. Its twin here is loss="{twin.name}", or an object of skdice.losses.{twin.__name__}'
+
+
 def resolve_loss(loss: str | Loss, name: str = "loss") -> Loss:
     """Make a loss from its name, with default parameters. A loss object is returned as it is.
 
@@ -352,15 +358,15 @@ def resolve_loss(loss: str | Loss, name: str = "loss") -> Loss:
 
     Examples
     --------
-    >>> from skdice.losses import resolve_loss
+    >>> from skdice.losses.base import resolve_loss
     >>> resolve_loss("focal"), resolve_loss("dsc")
     (FocalLoss(), DSCLoss())
     """
     if isinstance(loss, Loss):
         return loss
-    known = f"one of {list(LOSSES)}, or a loss object of skdice"
+    known = f"one of {list(LOSSES)}, or a loss object of skdice.losses"
     if not isinstance(loss, str):
-        raise TypeError(f"{name}={shown(loss)} must be {known}")
+        raise TypeError(f"{name}={shown(loss)} must be {known}{_other_loss(loss)}")
     if loss not in LOSSES:
         raise ValueError(f"{name}={shown(loss)} is unknown: use {known}")
     return LOSSES[loss]()

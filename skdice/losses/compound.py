@@ -74,16 +74,10 @@ class CompoundLoss(Loss):
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
-        all_ranks: bool = True,
     ) -> None:
         self.first, self.second = resolve_loss(first, "first"), resolve_loss(second, "second")
         self.weight = weight
-        super().__init__(
-            ignore_index=ignore_index,
-            multilabel=multilabel,
-            reduction=reduction,
-            all_ranks=all_ranks,
-        )
+        super().__init__(ignore_index=ignore_index, multilabel=multilabel, reduction=reduction)
 
     def _check(self) -> None:
         super()._check()

@@ -50,16 +50,13 @@ class DiceLoss(OverlapLoss):
         What the counts are summed over before the ratio is taken. ``"samples"``: nothing, as in the
         paper's Table 2; the ratios are averaged. ``"macro"``: the batch, for each class.
         ``"micro"``: the batch and all counted classes, a soft micro F1. ``"auto"`` is micro with a
-        background class or one logit, and macro otherwise.
+        background class or one logit, and macro otherwise. With ``"macro"``, a class without an
+        example in the batch can only push its probabilities down. It counts, except with the
+        surrogate in a softmax without background, where most classes may be absent.
     background : "auto", int or None, default="auto"
         The class that is not counted, such as ``O``: its examples are negatives of the others.
         ``"auto"`` is what `prepare` was told, or None if it was not called. One logit has classes 0
         and 1, and counts class 1 (background 0) unless that is the background.
-    absent : {"auto", "include", "ignore"}, default="auto"
-        Whether a class without an example in the batch counts, with ``average="macro"``. Such a
-        class can only push its probabilities down. ``"auto"`` includes it, except with
-        ``surrogate="log"`` in a softmax without background and `ema_decay`: there most classes are
-        absent from a batch, and their gradients would outweigh the others.
     class_weight : sequence of float, "balanced", dict or None, default=None
         A factor for each class, as in `CrossEntropyLoss`: of its loss ("macro", "samples") or of
         its counts ("micro"). With the surrogate and "micro", an example of the background weighs as
@@ -75,16 +72,7 @@ class DiceLoss(OverlapLoss):
         No gradient vanishes where p is close to 0, and gradients are as large as those of
         cross-entropy, so that clipping treats both alike. ``"none"`` is the formula alone. It can
         end with every example predicted negative, since its gradient vanishes where p is close
-        to 0.
-    ema_decay : float or "auto", default="auto"
-        Above 0, counts are a moving average over the batches of training: each batch weighs this
-        much less than the one after it. 0.99 looks back over about 100 batches. Gradients are still
-        those of the current batch. ``"auto"`` is 0, except in a `DiceClassifier` whose batches hold
-        fewer than two positives on average: there, the counts reach back over about 30 positives,
-        and over a tenth of the training at most. Where each class has its own ratio, the positives
-        are those of the rarest. On vectors of texts it did not gain: take 0 there.
-        `prepare` forgets earlier batches. After ``eval()``, or without gradients, the batch's own
-        counts are used and not remembered.
+        to 0. The surrogate is not the paper's, and new: it may change.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False

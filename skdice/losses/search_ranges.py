@@ -23,7 +23,8 @@ class Range:
 
     Examples
     --------
-    >>> from skdice.losses import Range, TverskyLoss
+    >>> from skdice.losses import TverskyLoss
+    >>> from skdice.losses.search_ranges import Range
     >>> TverskyLoss.search_space()["alpha"] == Range(0.1, 0.9)
     True
     """
@@ -53,7 +54,7 @@ class OneMinus:
 
     Examples
     --------
-    >>> from skdice.losses import OneMinus
+    >>> from skdice.losses.search_ranges import OneMinus
     >>> print(OneMinus("loss__alpha")({"loss__alpha": 0.3}))
     0.7
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +35,8 @@ class SpanEndsLoss(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from skdice.losses import CrossEntropyLoss, SpanEndsLoss
+    >>> from skdice.losses import CrossEntropyLoss
+    >>> from skdice.losses.span_ends import SpanEndsLoss
     >>> loss = SpanEndsLoss(CrossEntropyLoss())
     >>> logits = torch.zeros(4, 2)  # one window of four tokens: its start and its end
     >>> target = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 0]])
@@ -52,7 +52,6 @@ class SpanEndsLoss(nn.Module):
         if isinstance(loss, CompoundLoss):
             self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts.values())
             return
-        self.end_loss = copy.deepcopy(loss)  # with running counts of its own
         self.is_multiclass = loss.normalizes_over_positions
         for name, remedy in (("tau", "leave tau at 0"), ("class_weight", "use 'weighted_ce'")):
             value: Any = getattr(loss, name, None)
@@ -81,7 +80,7 @@ class SpanEndsLoss(nn.Module):
             rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(log_p.dtype).eps)
             log_odds = log_p - torch.log(rest)
             start = self.loss(log_odds[:, 0], sides[:, 0], sample_weight=sample_weight)
-            end = self.end_loss(log_odds[:, 1], sides[:, 1], sample_weight=sample_weight)
+            end = self.loss(log_odds[:, 1], sides[:, 1], sample_weight=sample_weight)
             return torch.stack([start, end]).mean()
         smoothing = float(getattr(self.loss, "label_smoothing", 0.0))
         size = sums_of_windows(torch.ones_like(first), window)
@@ -120,7 +119,8 @@ class HeadsLoss(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from skdice.losses import CrossEntropyLoss, HeadsLoss
+    >>> from skdice.losses import CrossEntropyLoss
+    >>> from skdice.losses.span_ends import HeadsLoss
     >>> loss = HeadsLoss([CrossEntropyLoss(), CrossEntropyLoss()], [0.75, 0.25])
     >>> target = torch.tensor([[1, 0], [0, 0], [0, 1]])  # the third element is of the second head
     >>> print(f"{loss(torch.zeros(3), target):.3f}")  # log 2

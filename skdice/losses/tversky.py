@@ -37,7 +37,7 @@ class TverskyLoss(OverlapLoss):
         Weight of false negatives. A larger weight favours recall.
     squared : bool, default=True
         Has no effect with ``surrogate="log"``.
-    smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
+    smooth, average, background, class_weight, ohem_ratio, surrogate
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.

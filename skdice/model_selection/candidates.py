@@ -22,7 +22,8 @@ from skdice.estimators import (
 from skdice.estimators.baselines import crfsuite
 from skdice.estimators.evaluation import ClassScores
 from skdice.inputs.labels import as_labels, read_labels
-from skdice.losses import LOSSES, Loss, resolve_loss
+from skdice.losses import LOSSES, Loss
+from skdice.losses.base import resolve_loss
 from skdice.metrics import positive_class
 from skdice.model_selection.intervals import FOUND_NOTHING
 

@@ -25,7 +25,7 @@ from skdice._types import Data
 from skdice.datasets.reading import parse_json
 from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update
-from skdice.estimators.before_folds import check_estimator, with_pos_label
+from skdice.estimators.before_folds import check_estimator, check_factors, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
 from skdice.inputs.rows import take
 from skdice.losses import COMPARED
@@ -350,6 +350,8 @@ def compare_losses(
         if model.given is None and not model.is_baseline:
             plain = replace(model, sampler=None, decision=None)
             check_estimator(plain.build(estimator, chosen[0]))
+    of_losses = [m.loss for m in models if m.given is None and not m.is_baseline]
+    check_factors(estimator, of_losses, data.X, data.y)
     packages = environment()
     settings = _settings(estimator, data, chosen, packages)
     drawing = [model for model in models if model.sampler is not None and not model.is_baseline]

@@ -27,7 +27,7 @@ from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
-from skdice.estimators.before_folds import check_rows
+from skdice.estimators.before_folds import check_factors, check_rows
 from skdice.inputs.sentences import holds_tags
 from skdice.losses import Loss
 from skdice.model_selection.checks import (
@@ -247,6 +247,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         splits = self._check_data(X, y, of_split)
         spaces = as_spaces(self.param_distributions, self.estimator, y)
         losses = check_space(self.estimator, spaces)
+        check_factors(self.estimator, losses, X, y)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit
         full = FullFits(

@@ -15,7 +15,10 @@ from skdice.engine.recipe import rate_of
 from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
+from skdice.losses import LOSSES, Loss
+from skdice.losses.base import resolve_loss
+from skdice.losses.of_estimator import check_given
+from skdice.losses.search_ranges import OneMinus
 
 Space = dict[str, Any]
 
@@ -152,7 +155,7 @@ def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
-    """The losses that trials may use; refuses values that cannot be set, or that cannot matter."""
+    """The losses that trials may use; refuses values that cannot be set."""
     possible: list[Loss] = []
     for space in spaces:
         for params in _settings(space):
@@ -170,25 +173,15 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
                     f"param_distributions holds {params!r}, which cannot be set on {estimator!r}: "
                     f"{error}{''.join(hints[:1])}"
                 ) from error
-            for name, loss in losses.items():
-                pooled = isinstance(loss, TverskyLoss) and loss.average == "micro"
-                searched = f"{name}__alpha" in space or f"{name}__beta" in space
-                if searched and pooled and loss.background is None:
-                    raise ValueError(
-                        f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over "
-                        "all classes of a softmax, false positives are as many as false "
-                        "negatives, so that only alpha + beta counts. Use background='auto' or "
-                        "average='macro'"
-                    )
             possible += losses.values()
     return possible
 
 
 def _settings(space: Space) -> ParameterGrid:
-    """Settings to try, without functions; all combinations of what may be degenerate together."""
+    """Settings to try, without functions; all combinations of what may not go together."""
     tried = {name: _tried(values) for name, values in space.items() if not callable(values)}
     usual = {name: values[:1] for name, values in tried.items()}
-    combined = ("loss", "background", "average")
+    combined = ("loss", "average", "surrogate")
     together = {n: values for n, values in tried.items() if n.rpartition("__")[2] in combined}
     others = {n: values[1:] for n, values in tried.items() if n not in together and values[1:]}
     return ParameterGrid(
@@ -215,6 +208,6 @@ def _checked_losses(model: Any) -> dict[str, Loss]:
             part._validate_params()
             for parameter, kinds in part._parameter_constraints.items():
                 value = getattr(part, parameter)
-                if isinstance(value, str) and isinstance(kinds, list) and Loss in kinds:
-                    losses[f"{name}__{parameter}".removeprefix("__")] = resolve_loss(value)
+                if value is not None and isinstance(kinds, list) and Loss in kinds:
+                    losses[f"{name}__{parameter}".removeprefix("__")] = check_given(value)
     return losses

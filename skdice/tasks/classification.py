@@ -201,7 +201,6 @@ class Classification(Task):
         share = _shares(data)[rows]
         total = float(share.sum(dtype=float))
         of_loss = {"multilabel": model.multilabel_, "classes": model.classes_}
-        of_loss |= self.updates(model, len(share))
         if model.multilabel_:
             targets = dataset.targets[rows]
             # Of all rows, as if those whose label is not known were like the others.
@@ -213,10 +212,6 @@ class Classification(Task):
         positive = positive_index(model)
         background = None if positive is None else 1 - positive
         return prepared_loss(model, counts, total, mode, background=background, **of_loss)
-
-    def updates(self, model: Any, n_rows: int) -> dict[str, int]:
-        """Return what ``ema_decay="auto"`` follows: nothing: full fits have no memory."""
-        return {}
 
     def _indices(self, model: Any, data: Examples) -> np.ndarray:
         return places_of(data.targets, model.classes_)

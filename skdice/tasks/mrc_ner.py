@@ -11,13 +11,14 @@ from scipy.special import expit
 from torch import nn
 
 from skdice.engine.devices import to_device
-from skdice.engine.fit_plan import Examples, Mode, check_known, check_reduction, fresh_loss
+from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
 from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.engine.updates import Update
 from skdice.inputs.rows import check_weights
 from skdice.inputs.sentences import as_entities, as_sentences
-from skdice.losses import HeadsLoss, resolve_loss
+from skdice.losses.of_estimator import check_classes, check_given
+from skdice.losses.span_ends import HeadsLoss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags
 from skdice.tags.spans import ScoredSpan, Span, flat_spans
@@ -61,9 +62,10 @@ class MRC(TokenRows):
     # ---- training
 
     def check_params(self, model: Any, mode: Mode) -> None:
-        """Refuse losses of ends and matches that cannot train."""
-        for name, loss in (("end_loss", model.end_loss), ("match_loss", model.match_loss)):
-            check_reduction(resolve_loss(model.loss if loss is None else loss, name), name)
+        """Refuse losses of the heads that set what is known here."""
+        for name in ("loss", "end_loss", "match_loss"):
+            if (loss := getattr(model, name)) is not None:
+                check_classes(check_given(loss, name), (0, 1), name=name)
 
     def learn(
         self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any

@@ -6,6 +6,7 @@ It is no task of the command line or of files, which hold texts.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,15 +21,21 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
+from skdice._warn import warn
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.engine.layouts.layout import MicroBatch
 from skdice.engine.module import finite_bias
-from skdice.engine.recipe import updates_of
 from skdice.engine.updates import Update
+from skdice.exceptions import FewRowsWarning
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
+from skdice.losses.of_estimator import losses_in
 from skdice.tasks.classification import Classification
+
+POSITIVES = 30  # that a batch holds on average, where its size is "auto"
+FEW_POSITIVES = 3  # on average: with fewer, most batches teach an overlap loss little
+LEAST_ROWS = 256
 
 
 class Numbers(Classification):
@@ -89,9 +96,16 @@ class Numbers(Classification):
         if model.module is not None:
             _check_outputs(model, inputs, seed, kind)
 
-    def updates(self, model: Any, n_rows: int) -> dict[str, int]:
-        """Return the passes over the rows, and the updates in all."""
-        return updates_of(model, n_rows)
+    def criterion(
+        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+    ) -> nn.Module:
+        """Return the loss with the counts of the classes, and set the size of a batch."""
+        loss: Any = super().criterion(model, data, dataset, drawn, mode)
+        share = share_of_rarest(model.class_counts_ / model.n_samples_seen_, loss.background_)
+        model.batch_size_ = rows_of_batch(model.batch_size, len(data), share)
+        if any(part.excludes_background and part.is_set_level for part in losses_in(loss)):
+            _tell_of_few_positives(model, len(data), share)
+        return loss
 
     def encode(self, model: Any, inputs: Any, cuts: Any = None) -> Any:
         """Return the rows."""
@@ -158,6 +172,47 @@ class Head(nn.Module):
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n_rows, n_classes)."""
         return self.body(X)
+
+
+def rows_of_batch(size: int | str, n_rows: int, share: float) -> int:
+    """The rows of a batch: `size`, or what "auto" stands for in `DiceClassifier`.
+
+    Parameters
+    ----------
+    size : int or "auto"
+    n_rows : int
+        Training rows.
+    share : float
+        Of the rarest class among them.
+
+    Examples
+    --------
+    >>> from skdice.tasks.numbers import rows_of_batch
+    >>> [rows_of_batch("auto", 4000, share) for share in (0.5, 0.03, 0.001)]
+    [256, 1000, 4000]
+    >>> rows_of_batch("auto", 200, 0.5), rows_of_batch(32, 4000, 0.03)
+    (200, 32)
+    """
+    if size != "auto":
+        return int(size)
+    return min(max(math.ceil(POSITIVES / share), LEAST_ROWS), n_rows)
+
+
+def share_of_rarest(shares: np.ndarray, background: int | None) -> float:
+    """The share of the rarest class that has a row and is not the background."""
+    return float(min((n for i, n in enumerate(shares) if n and i != background), default=1.0))
+
+
+def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
+    """Warn of a batch that holds few positives, unless it has all rows."""
+    n_positives = model.batch_size_ * share
+    if n_positives < FEW_POSITIVES and model.batch_size_ < n_rows:
+        warn(
+            f"batch_size={model.batch_size} holds {n_positives:.2g} rows of the rarest class on "
+            "average, and an overlap loss counts over a batch: give "
+            f"batch_size={rows_of_batch('auto', n_rows, share)}, or 'auto'",
+            FewRowsWarning,
+        )
 
 
 def checked_rows(model: Any, X: Any, kinds: list[Any], **how: Any) -> Any:

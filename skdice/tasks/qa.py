@@ -17,7 +17,9 @@ from skdice.engine.updates import Update
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
 from skdice.inputs.rows import check_weights
-from skdice.losses import SpanEndsLoss, resolve_loss
+from skdice.losses.base import resolve_loss
+from skdice.losses.of_estimator import check_classes
+from skdice.losses.span_ends import SpanEndsLoss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.tasks._base import Blocks
 from skdice.tasks._question_rows import QuestionRows
@@ -68,6 +70,7 @@ class Reading(QuestionRows):
     def check_params(self, model: Any, mode: Mode) -> None:
         """Refuse losses that have no meaning over positions."""
         SpanEndsLoss(resolve_loss(model.loss))
+        check_classes(model.loss, (0, 1))
 
     def learn(
         self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any

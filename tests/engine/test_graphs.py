@@ -34,7 +34,8 @@ from skdice.engine.layouts.padded import Padded
 from skdice.engine.layouts.rows import Rows
 from skdice.engine.parts import settle_attention
 from skdice.exceptions import TruncationWarning
-from skdice.losses import LOSSES, DiceLoss, Loss, resolve_loss
+from skdice.losses import LOSSES, DiceLoss, Loss
+from skdice.losses.base import resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
 from tests.engine.test_grouped import TASKS, fitted_with_data
 from tests.engine.test_no_waiting import OPTIONS, Looks
@@ -91,7 +92,6 @@ SETTINGS = {
     "a frozen encoder": {"frozen": "encoder"},
     "LoRA": {"adapter": "lora"},
     "bf16": {"precision": "bf16"},
-    "memory": {"loss": DiceLoss(ema_decay=0.9), "batch_size": 2},
     "no clipping": {"max_grad_norm": None},
     "a last smaller batch": {"batch_size": 2},
     "one row": {"batch_size": 1, "max_epochs": 3},

@@ -41,10 +41,10 @@ from skdice.losses import (
     DiceLoss,
     FocalLoss,
     Loss,
-    SpanEndsLoss,
     TverskyLoss,
-    resolve_loss,
 )
+from skdice.losses.base import resolve_loss
+from skdice.losses.span_ends import SpanEndsLoss
 from skdice.model_selection.heads.training import fit_heads
 from skdice.tasks.numbers import NumericDataset
 from tests.data import SENTENCES, TAGS
@@ -213,7 +213,7 @@ OPTIONS = [
     CrossEntropyLoss(tau=1.0),
     CrossEntropyLoss(label_smoothing=0.1, class_weight=[1.0, 2.0, 0.5]),
     TverskyLoss(ohem_ratio=2.0),
-    DiceLoss(ema_decay=0.9, average="macro"),
+    DiceLoss(average="macro"),
     DiceLoss(surrogate="none", class_weight=[1.0, 2.0, 0.5]),
     DiceLoss.literal(),
     FocalLoss(alpha=0.25),
@@ -232,9 +232,8 @@ def test_options_of_losses_do_not_wait_either(loss, tiny_backbone):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_updates_of_heads_do_not_wait(n_classes, monkeypatch):
     """Those of a search, whose losses are functions of many settings."""
-    remembering = [DiceLoss(ema_decay=d) for d in (0.1, 0.9)]
     options = [loss for loss in OPTIONS if n_classes == 3 or "0.5" not in repr(loss)]
-    losses = [TverskyLoss(alpha=0.3, beta=0.7), *LOSSES, *options, *remembering, TverskyLoss()]
+    losses = [TverskyLoss(alpha=0.3, beta=0.7), *LOSSES, *options, TverskyLoss()]
     nets, partial_fit = [], NumericNet.partial_fit
 
     def kept(net, *args, **kwargs):

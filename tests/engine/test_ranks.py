@@ -24,7 +24,6 @@ from skdice import (
 )
 from skdice.engine import ranks
 from skdice.engine.net import FineTuningNet
-from skdice.losses import DiceLoss
 from skdice.model_selection import LossSearchCV
 from tests.fits import killed_at, word_tables_from
 from tests.processes import forkserver
@@ -74,7 +73,6 @@ CASES = {
     "weights": (DiceTokenClassifier, {}, 17, WEIGHTS),
     "unknown tags": (DiceTokenClassifier, {}, 17, {}),
     "used words only": (DiceTokenClassifier, {"net_params": None}, 17, {}),
-    "memory": (DiceTokenClassifier, {"loss": DiceLoss(ema_decay=0.5)}, 17, {}),
     "no clipping": (DiceTokenClassifier, {"max_grad_norm": None}, 17, {}),
     "early stopping": (
         DiceTokenClassifier,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import torch
 from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV
@@ -19,7 +21,8 @@ from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier, DiceTokenClassifier
 from skdice.engine.devices import check_device
-from skdice.losses import LOSSES, CrossEntropyLoss, FocalLoss, TverskyLoss
+from skdice.exceptions import CollapseWarning, FewRowsWarning
+from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, FocalLoss, TverskyLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
 
@@ -112,23 +115,59 @@ def test_overlap_losses_and_modules_begin_as_they_are(loss):
 RARE = np.flatnonzero((Y == 0) | (np.cumsum(Y) % 3 == 0))  # about 4 % positives
 
 
-@pytest.mark.parametrize("loss", ["dice", "dsc", "tversky", "ce_dice"])
-@pytest.mark.parametrize(
-    ("size", "epochs", "share"), [(8, 4, 1.0), (8, 1, 1.0), (4, 2, 0.5), (256, 2, None)]
-)
-def test_small_batches_have_a_memory_of_counts(loss, size, epochs, share):
-    rows, labels = X[RARE][:200], Y[RARE][:200]
-    how = {"batch_size": size, "max_epochs": epochs, "random_state": 0}
-    if share == 0.5:  # two batches to an update
-        how["net_params"] = {"gradient_accumulation": 2}
-    updates = epochs * -(-len(rows) // (8 if share else 256))
-    positives = labels.sum() * epochs / updates
-    decay = 0.0 if positives >= 2 else max(1 - max(positives / 30, 10 / updates), 0)
-    assert (decay > 0) == (share is not None)
-    name = "loss__second__ema_decay" if loss == "ce_dice" else "loss__ema_decay"
-    auto = DiceClassifier(loss=loss, **how).fit(rows, labels)
-    fixed = DiceClassifier(loss=loss, **how).set_params(**{name: decay}).fit(rows, labels)
-    np.testing.assert_array_equal(auto.predict_proba(X), fixed.predict_proba(X))
+def test_a_batch_holds_thirty_of_the_rarest_class():
+    table = np.zeros((2000, 2), dtype=int)
+    table[:40, 0], table[::2, 1] = 1, 1
+    names = np.array(["a", "b"])
+    for y, weight, size in (
+        (np.arange(2000) % 50 == 7, None, 1500),  # 40 of 2,000
+        (names[(np.arange(2000) % 50 != 7).astype(int)], None, 1500),  # the rarer is positive
+        (np.arange(2000) % 50 != 7, None, 256),  # True is
+        (np.arange(2000) % 4 == 0, None, 256),
+        (np.arange(2000) % 500 == 0, None, 2000),  # four: all rows
+        (np.arange(150) % 30 == 0, None, 150),
+        (np.r_[np.zeros(1200), np.ones(750), np.full(50, 2)], None, 1200),  # of three classes
+        (table, None, 1500),  # of two labels
+        (np.arange(2000) % 50 == 7, np.where(np.arange(2000) % 50 == 7, 49 / 9, 1), 300),
+    ):
+        rows = np.random.default_rng(0).normal(size=(len(y), 3))
+        model = DiceClassifier(max_epochs=1, random_state=0).fit(rows, y, sample_weight=weight)
+        assert model.batch_size_ == model.net_.batch_size == size
+        given = DiceClassifier(max_epochs=1, batch_size=size, random_state=0)
+        want = given.fit(rows, y, sample_weight=weight).predict_proba(rows)
+        np.testing.assert_array_equal(model.predict_proba(rows), want)
+        assert clone(model).batch_size == "auto"
+    flipped = DiceClassifier(max_epochs=1, pos_label=0, random_state=0)
+    assert flipped.fit(rows[:2000], np.arange(2000) % 50 == 7).batch_size_ == 256
+
+
+def test_the_size_of_a_batch_is_told(capsys):
+    model = DiceClassifier(max_epochs=1, verbose=1, random_state=0).fit(X[RARE], Y[RARE])
+    assert f"batches of {model.batch_size_}" in capsys.readouterr().out
+    model.set_params(device="cpu", verbose=0).predict(X)
+    model = pickle.loads(pickle.dumps(model))
+    assert model.predict(X).shape == Y.shape
+    for wrong in (0, 2.5, "all", None):
+        with pytest.raises(ValueError, match="batch_size"):
+            DiceClassifier(batch_size=wrong).fit(X, Y)
+
+
+@pytest.mark.parametrize("loss", ["dice", "dsc", "tversky", "ce_dice", "sigmoid_f1"])
+def test_a_batch_with_few_positives_is_warned_of_once(loss):
+    y = np.arange(2000) % 100 == 0
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    how = {"loss": loss, "max_epochs": 2, "random_state": 0}
+    with pytest.warns(FewRowsWarning, match=r"holds 0\.64 rows .* give batch_size=2000") as told:
+        DiceClassifier(batch_size=64, **how).fit(rows, y)
+    assert sum(warning.category is FewRowsWarning for warning in told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FewRowsWarning)
+        warnings.simplefilter("ignore", CollapseWarning)  # columns that say nothing
+        DiceClassifier(batch_size=300, **how).fit(rows, y)  # three
+        DiceClassifier(**how).fit(rows, y)
+        DiceClassifier(batch_size=10, **how).fit(rows[:10], np.arange(10) > 7)  # all rows
+        for other in ("ce", "focal", "weighted_ce", "mom", DiceLoss.literal()):
+            DiceClassifier(batch_size=64, **{**how, "loss": other}).fit(rows, y)
 
 
 def test_tools_around_it():

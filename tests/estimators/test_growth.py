@@ -17,8 +17,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine.fit_plan import encode, plan_fit
-from skdice.losses import DiceLoss
+from skdice.engine.fit_plan import encode
 from skdice.tasks.tagging import Tagging
 from tests.data import KINDS_OF_MESSAGES, MESSAGES
 from tests.fits import Tells, killed_at
@@ -96,7 +95,7 @@ def test_the_head_grows_and_keeps_what_it_knew(tagger, sentences, kind, how, tmp
         assert model.num_labels == model.classifier.out_features == len(tagger.classes_)
 
 
-@pytest.mark.parametrize("loss", ["ce_dice", "weighted_ce", DiceLoss(ema_decay=0.5)], ids=str)
+@pytest.mark.parametrize("loss", ["ce_dice", "weighted_ce", "dice"])
 def test_new_types_are_learnt(tagger, sentences, loss):
     X, y = sentences
     tagger.set_params(loss=loss).fit(X, y)
@@ -289,7 +288,7 @@ def test_a_classifier_grows_as_a_tagger_does(classifier, how, tmp_path):
         assert list(model.config.id2label.values()) == classifier.classes_.tolist()
 
 
-@pytest.mark.parametrize("loss", ["ce_dice", "weighted_ce", DiceLoss(ema_decay=0.5)], ids=str)
+@pytest.mark.parametrize("loss", ["ce_dice", "weighted_ce", "dice"])
 def test_new_labels_are_learnt_and_old_ones_scored(classifier, loss):
     X, y = MESSAGES, KINDS_OF_MESSAGES
     X_all, y_all = [*X, *NEW_TEXTS[:2] * 4], [*y, *["bill", "alarm"] * 4]
@@ -324,18 +323,6 @@ def test_scorers_of_probabilities_read_a_grown_head_rightly(classifier, scoring)
             shares.append(np.mean([(a > b) + 0.5 * (a == b) for a in yes for b in no]))
         assert found == pytest.approx(np.mean(shares))
         assert found > 0.95
-
-
-def test_the_memory_of_a_loss_goes_with_its_classes(classifier):
-    loss = DiceLoss(ema_decay=0.5, background=None)
-    classifier.set_params(loss=loss, lr=NOTHING).fit(MESSAGES, KINDS_OF_MESSAGES)
-    classifier.partial_fit(MESSAGES, KINDS_OF_MESSAGES)
-    before = classifier.net_.criterion_.running_
-    plan = plan_fit(classifier, NEW_TEXTS[:2], ["bill", "alarm"], mode="partial", epochs=1)
-    running = plan.criterion.running_
-    assert before.any()
-    assert torch.equal(running[:, 2:], before)
-    assert not running[:, :2].any()
 
 
 def test_several_labels_a_text_are_named_at_first(classifier):

@@ -14,7 +14,7 @@ from skdice.datasets import read_table
 from skdice.inputs.labels import UNKNOWN, read_labels
 from skdice.inputs.rows import take
 from skdice.inspection import RejectDisplay
-from skdice.losses import resolve_loss
+from skdice.losses.base import resolve_loss
 from skdice.metrics import AlertBudget, RejectAt, class_f1_scorer
 from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.model_selection import (

@@ -29,7 +29,7 @@ from skdice import (
 )
 from skdice.engine import fit_plan as planning
 from skdice.inputs.rows import object_array
-from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
+from skdice.losses import CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from tests.data import HAM
 from tests.data import KINDS_OF_MESSAGES as Y
@@ -304,26 +304,6 @@ def test_the_examples_of_a_partial_fit_with_labels_add_up(classifier):
     criterion = classifier.net_.criterion_
     assert criterion.class_counts_.tolist() == [3, 1]
     assert criterion.n_samples_ == 8
-
-
-@pytest.mark.parametrize(
-    "loss", [DiceLoss(ema_decay=0.9), CompoundLoss("ce", DiceLoss(ema_decay=0.9))]
-)
-def test_memory_of_batches_goes_on_over_calls_of_partial_fit(classifier, loss):
-    def remembered(model):
-        criterion = model.net_.criterion_
-        return float(getattr(criterion, "second", criterion).running_[2, 0])
-
-    classifier.set_params(loss=loss, batch_size=16)
-    classifier.partial_fit(X, Y)
-    assert remembered(classifier) == pytest.approx(1)
-    copy = pickle.loads(pickle.dumps(classifier))
-    for model in (classifier, copy):
-        assert remembered(model.partial_fit(X, Y)) == pytest.approx(1 + 0.9)
-    # Counts that other parameters have made are of no use.
-    name = "loss__second__ema_decay" if isinstance(loss, CompoundLoss) else "loss__ema_decay"
-    assert remembered(copy.set_params(**{name: 0.5}).partial_fit(X, Y)) == pytest.approx(1)
-    assert remembered(classifier.fit(X, Y)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", ["save", "pickle"])

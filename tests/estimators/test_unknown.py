@@ -16,7 +16,7 @@ from skdice.engine.fit_plan import fresh_loss, plan_fit
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.layouts.padded import Padded
 from skdice.inspection import html_report, imbalance, show_tags, span_errors
-from skdice.losses import LOSSES, DiceLoss
+from skdice.losses import LOSSES
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BackgroundUnderSampler, EntityReplacement, TagOverSampler
 from tests.fits import before_training
@@ -74,7 +74,7 @@ def test_the_loss_is_that_of_the_annotated_tokens_alone(tagger, partly, loss):
     "params",
     [
         {},
-        {"loss": DiceLoss(ema_decay=0.5)},
+        {"loss": "dice"},
         {"gradient_accumulation": 2},
         {"label_all_subwords": True, "net_params": {"pack": False}},
         {"max_length": 6},

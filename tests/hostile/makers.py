@@ -54,7 +54,7 @@ QUICK = {
     "n_bootstraps": 3, "n_points": 3, "device": "cpu",
     "TverskySweepDisplay.from_estimator.alphas": [0.5],
     "compare_losses.losses": ["ce"], "from_losses.losses": {"ce": "ce"},
-    "weighted_cross_entropy.class_counts": [4, 2], "LossSearchCV.strategy": "full",
+    "LossSearchCV.strategy": "full",
 }  # fmt: skip
 
 # Values that do not depend on the data, by parameter or by owner and parameter.
@@ -84,11 +84,9 @@ TABLE = {
     "text": "The cat",
     "name": "alpha",
     "loss": "dice",
-    "SpanEndsLoss_loss": DiceLoss().prepare([4, 2]),
     "weights": [1.0],
     "low": 0.1,
     "params": {},
-    "OneMinus___call___params": {"alpha": 0.3},
     "class_counts": [4, 2],
     "other": DiceLoss(),
     "first second": torch.tensor(1.0),
@@ -314,9 +312,6 @@ class Makers:
         return self.folder / "exported"
 
     # ---- single values
-
-    def a_HeadsLoss_losses(self, kind: str) -> Any:  # noqa: N802
-        return [self.find("SpanEndsLoss_loss", kind)]
 
     def a_logits(self, kind: str) -> Any:
         shape = {"numbers": (6, 2), "texts": (6,), "tags": (2, 3, 4), "spans": (6, 2)}

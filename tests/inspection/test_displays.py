@@ -91,14 +91,6 @@ def test_a_loss_over_the_batch_is_differentiated_beside_the_rest():
         np.testing.assert_allclose(curve, want, rtol=1e-4)
 
 
-def test_no_point_remembers_another():
-    remembers, not_ = (
-        LossGradientDisplay.from_losses({"dice": DiceLoss(**FORMULA, ema_decay=decay)}, n_points=5)
-        for decay in (0.9, 0.0)
-    )
-    np.testing.assert_array_equal(remembers.gradients["dice"], not_.gradients["dice"])
-
-
 def test_the_paper_and_the_defaults_are_drawn():
     display = LossGradientDisplay.from_losses(n_points=9)
     assert {"ce", "dsc", "dsc, as printed"} <= set(display.gradients)

@@ -25,13 +25,9 @@ from skdice.losses import (
     SigmoidF1Loss,
     TverskyLoss,
     WeightedCrossEntropyLoss,
-    dice_loss,
-    dsc_loss,
-    focal_loss,
     for_trainer,
-    resolve_loss,
-    tversky_loss,
 )
+from skdice.losses.base import resolve_loss
 
 COUNTS = [80.0, 10.0, 7.0, 3.0]
 
@@ -348,14 +344,6 @@ def test_reduction_means_what_it_says():
     torch.testing.assert_close(total, classes.sum())
 
 
-def test_absent_classes_can_be_left_out():
-    logits, _ = batch(4)
-    target = torch.tensor([0, 0, 1, 1])
-    every = formula(DiceLoss, average="macro", reduction="none")(logits, target)
-    ignoring = formula(DiceLoss, average="macro", absent="ignore")(logits, target)
-    torch.testing.assert_close(ignoring, every[:2].mean())
-
-
 def test_class_weight_of_overlap_losses():
     logits, target = batch()
     every = formula(DiceLoss, average="macro", reduction="none")(logits, target)
@@ -449,7 +437,6 @@ def test_parameters_clone_pickle_and_repr(name):
         (lambda: DSCLoss(exponent=-1), "exponent=-1"),
         (lambda: DiceLoss(average="batch"), "average='batch'"),
         (lambda: DiceLoss(background="O"), "background='O'"),
-        (lambda: DiceLoss(absent="drop"), "absent='drop'"),
         (lambda: DiceLoss(reduction="avg"), "reduction='avg'"),
         (lambda: DiceLoss(ohem_ratio=-1), "ohem_ratio=-1"),
         (lambda: CrossEntropyLoss(label_smoothing=2), "label_smoothing=2"),
@@ -458,7 +445,6 @@ def test_parameters_clone_pickle_and_repr(name):
         (lambda: WeightedCrossEntropyLoss(K=0), "K=0"),
         (lambda: resolve_loss("dise"), "'dise'"),
         (lambda: TverskyLoss().set_params(alpha=-3), "alpha=-3"),
-        (lambda: tversky_loss(torch.zeros(2, 2), torch.zeros(2).long(), beta=-2), "beta=-2"),
     ],
 )
 def test_bad_parameters_are_named(make, message):
@@ -498,18 +484,6 @@ def test_bad_weights_and_backgrounds_are_named():
         WeightedCrossEntropyLoss()(*batch(4))
     with pytest.raises(ValueError, match="class_weight"):
         CrossEntropyLoss(class_weight=[1.0, 2.0])(*batch(4))
-
-
-def test_functions_are_the_classes():
-    logits, target = batch()
-    torch.testing.assert_close(
-        dice_loss(logits, target, background=0), DiceLoss(background=0)(logits, target)
-    )
-    torch.testing.assert_close(dsc_loss(logits, target), DSCLoss()(logits, target))
-    torch.testing.assert_close(tversky_loss(logits, target), TverskyLoss()(logits, target))
-    torch.testing.assert_close(
-        focal_loss(logits, target, gamma=1.0), FocalLoss(gamma=1.0)(logits, target)
-    )
 
 
 def test_in_the_trainers_terms():

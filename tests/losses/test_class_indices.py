@@ -29,11 +29,9 @@ share, above = st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([0.0, 0.5, 2.0]
 average = st.sampled_from(["micro", "macro"])
 of_overlap = {
     "average": average,
-    "absent": st.sampled_from(["auto", "include", "ignore"]),
     "smooth": st.sampled_from([0.0, 0.01, 1.0]),
     "surrogate": st.sampled_from(["log", "none"]),
     "squared": st.booleans(),
-    "ema_decay": st.sampled_from([0.0, 0.9]),
 }
 OPTIONS = {
     CrossEntropyLoss: {"label_smoothing": share, "tau": above},

@@ -11,14 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from skdice import DiceClassifier, DiceSequenceClassifier
-from skdice.losses import (
-    LOSSES,
-    CompoundLoss,
-    CrossEntropyLoss,
-    DiceLoss,
-    TverskyLoss,
-    resolve_loss,
-)
+from skdice.losses import LOSSES, CompoundLoss, CrossEntropyLoss, DiceLoss, TverskyLoss
+from skdice.losses.base import resolve_loss
 
 torch.manual_seed(0)
 PROBLEMS = {

@@ -10,7 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import skdice
-from skdice.losses import DiceLoss, inputs, resolve_loss
+from skdice.losses import DiceLoss, inputs
+from skdice.losses.base import resolve_loss
 
 # Operators that start no kernel.
 VIEWS = {"view", "reshape", "expand", "unsqueeze", "squeeze", "detach", "select", "slice", "alias"}

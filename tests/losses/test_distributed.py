@@ -13,14 +13,8 @@ import torch
 import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel
 
-from skdice.losses import (
-    LOSSES,
-    CompoundLoss,
-    DiceLoss,
-    TverskyLoss,
-    for_trainer,
-    resolve_loss,
-)
+from skdice.losses import LOSSES, CompoundLoss, DiceLoss, TverskyLoss, for_trainer
+from skdice.losses.base import resolve_loss
 from tests.processes import forkserver
 
 COUNTS = [60, 25, 10, 5]
@@ -41,7 +35,6 @@ def losses():
     found["ratio, macro"] = TverskyLoss(surrogate="none", average="macro")
     found["ratio, samples"] = DiceLoss.literal(background=0)
     found["class weights"] = DiceLoss(class_weight=[1.0, 2.0, 1.0, 0.5], background=0)
-    found["moving average"] = DiceLoss(ema_decay=0.9).prepare(COUNTS, background=0)
     found["compound of ratios"] = CompoundLoss("ce", DiceLoss(surrogate="none", background=0))
     return found
 
@@ -93,7 +86,8 @@ def work(rank, port, folder):
         for half in halves(part):
             (2 * compute({"logits": module(X[half])}, y[half], n)).backward()
         found["Trainer, accumulated", name] = linear.weight.grad.clone()
-    alone = DiceLoss(background=0, all_ranks=False)
+    alone = DiceLoss(background=0)
+    alone.all_ranks = False
     found["alone"] = gradient(module, alone, X[part], y[part], None)
     if rank == 0:
         with torch.no_grad():  # a process that evaluates by itself waits for nobody

@@ -20,12 +20,11 @@ from skdice.losses import (
     DiceLoss,
     DSCLoss,
     FocalLoss,
-    OneMinus,
-    Range,
     TverskyLoss,
     WeightedCrossEntropyLoss,
-    functional,
 )
+from skdice.losses.base import resolve_loss
+from skdice.losses.search_ranges import OneMinus, Range
 
 COUNTS = [[30.0, 6.0, 4.0], [20.0, 20.0, 1.0]]
 # Numbers that are not the defaults, where a search space would leave a parameter alone.
@@ -33,19 +32,17 @@ MORE = {
     "ce tau": (CrossEntropyLoss(class_weight=[1.0, 2.0, 3.0]), {"tau": [0.5, 1.0]}),
     "weighted_ce given": (WeightedCrossEntropyLoss(class_weight=[1.0, 2.0, 3.0]), {}),
     "focal alpha": (FocalLoss(), {"alpha": [0.3, 0.8]}),
-    "dice memory": (DiceLoss(ema_decay=0.5), {"ema_decay": [0.3, 0.9], "smooth": [0.1, 1.0]}),
     "dice formula": (DiceLoss.literal(average="auto"), {"smooth": [0.1, 1.0]}),
     "dice mining": (DiceLoss(ohem_ratio=1.0), {"ohem_ratio": [0.0, 2.0]}),
     "dice samples": (DiceLoss.literal(class_weight=[1.0, 2.0, 0.5]), {"smooth": [0.1, 2.0]}),
-    "tversky macro": (TverskyLoss(average="macro", ema_decay=0.9), {"alpha": [0.2, 0.6]}),
-    "dsc memory": (DSCLoss(surrogate="none", ema_decay=0.9), {"exponent": [0.0, 0.4]}),
+    "tversky macro": (TverskyLoss(average="macro"), {"alpha": [0.2, 0.6]}),
+    "dsc formula": (DSCLoss(surrogate="none"), {"exponent": [0.0, 0.4]}),
     "ce_dice of everything": (
-        CompoundLoss(CrossEntropyLoss(class_weight=[1.0, 2.0, 1.5]), DSCLoss(ema_decay=0.9)),
+        CompoundLoss(CrossEntropyLoss(class_weight=[1.0, 2.0, 1.5]), DSCLoss()),
         {
             "weight": [0.2, 0.8],
             "first__tau": [0.5, 1.0],
             "second__exponent": [0.05, 0.3],
-            "second__ema_decay": [0.5, 0.9],
         },
     ),
 }
@@ -184,9 +181,9 @@ def test_gradients_of_hyperparameters(name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_out_of_training_nothing_is_adjusted_or_remembered(name):
+def test_out_of_training_nothing_is_adjusted(name):
     loss = LOSSES[name]()
-    given = {"tau", "ema_decay"} & set(loss.get_params())
+    given = {"tau"} & set(loss.get_params())
     loss.set_params(**dict.fromkeys(given, 0.5)).prepare(COUNTS[0], 0).eval()
     z, y, weight = (tensor[0] for tensor in next(batches()))
     value, state = as_function(loss)({}, dict(loss.named_buffers()), z[0], y, weight)
@@ -197,24 +194,18 @@ def test_out_of_training_nothing_is_adjusted_or_remembered(name):
 
 
 def test_state_is_buffers():
-    loss = CompoundLoss("weighted_ce", DiceLoss(ema_decay=0.9)).prepare([5, 3, 2], 0)
-    assert loss.is_stateful
-    assert not CompoundLoss().is_stateful
+    loss = CompoundLoss("weighted_ce").prepare([5, 3, 2], 0)
     state = dict(loss.named_buffers())
     assert set(state) == set(loss.state_dict())
     assert state["first.class_counts_"].tolist() == [5, 3, 2]
     assert state["second.n_samples_"] == 10
-    assert state["second.running_"].shape == (3, 3)
-    assert not state["second.running_"].any()
     z, y, _ = (tensor[0] for tensor in next(batches()))
-    loss(z[0], y)
-    told = CompoundLoss("weighted_ce", DiceLoss(ema_decay=0.9)).prepare([1, 1, 1], 0)
+    told = CompoundLoss("weighted_ce").prepare([1, 1, 1], 0)
     told.load_state_dict(loss.state_dict())
     copied = pickle.loads(pickle.dumps(loss))
     for other in (told, copied, copy.deepcopy(loss)):
         torch.testing.assert_close(other(z[1], y), copy.deepcopy(loss)(z[1], y))
     assert all(buffer.device.type == "meta" for buffer in loss.to("meta").buffers())
-    assert "second.running_" not in dict(CompoundLoss().prepare([5, 3, 2], 0).named_buffers())
 
 
 def test_a_device_without_float64_has_float32():
@@ -229,68 +220,18 @@ def test_a_device_without_float64_has_float32():
     assert (loss.class_counts_.dtype, loss.class_counts_.tolist()) == (torch.float32, [5, 3])
 
 
-def test_memory_is_taken_from_the_same_loss_only():
-    z, y, _ = (tensor[0] for tensor in next(batches()))
-    for make in (
-        lambda **more: DiceLoss(ema_decay=0.9, **more),
-        lambda **more: CompoundLoss("ce", DiceLoss(ema_decay=0.9, **more)),
-    ):
-        old = make().prepare(COUNTS[0], 0)
-        old(z[0], y)
-        new, other = make().prepare(COUNTS[0], 0), make(smooth=1.0).prepare(COUNTS[0], 0)
-        new.copy_state_from(old)
-        torch.testing.assert_close(new(z[1], y), old(z[1], y))
-        other.copy_state_from(old)
-        other.copy_state_from(torch.nn.Linear(1, 1))
-        assert not getattr(other, "second", other).running_.any()
-
-
-def test_names_functions_and_exports():
+def test_names_and_exports():
     assert LOSS_NAMES[:7] == ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
     assert tuple(LOSSES) == LOSS_NAMES
     for name, cls in LOSSES.items():
         assert cls.name == name
         assert getattr(losses, cls.__name__) is cls
-    for name in functional.__all__:
-        assert getattr(losses, name) is getattr(functional, name)
 
 
 def test_public_names_are_in_public_files():
     for name in losses.__all__:
         module = getattr(getattr(losses, name), "__module__", "")
         assert "._" not in module, f"{name} is in {module}"
-
-
-FUNCTIONS = {
-    "ce": functional.cross_entropy,
-    "weighted_ce": functional.weighted_cross_entropy,
-    "focal": functional.focal_loss,
-    "dice": functional.dice_loss,
-    "tversky": functional.tversky_loss,
-    "dsc": functional.dsc_loss,
-    "sigmoid_f1": functional.sigmoid_f1_loss,
-    "asymmetric": functional.asymmetric_loss,
-    "mom": functional.mom_loss,
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_is_its_class(name):
-    function, cls = FUNCTIONS[name], LOSSES[name]
-    assert len(FUNCTIONS) == len(functional.__all__)
-    z, y, weight = (tensor[0] for tensor in next(batches()))
-    known = {"class_counts": [5, 3, 2]} if cls.needed_buffers else {}
-    loss = cls().prepare([5, 3, 2]) if known else cls()
-    want = loss(z[0], y, sample_weight=weight)
-    torch.testing.assert_close(function(z[0], y, sample_weight=weight, **known), want)
-    signature = inspect.signature(function).parameters
-    for parameter, value in cls().get_params().items():
-        assert signature[parameter].default == value
-    (parameter, values), *_ = searched(cls).items()
-    changed = loss.set_params(**{parameter: values[0]})(z[0], y)
-    torch.testing.assert_close(function(z[0], y, **{parameter: values[0]}, **known), changed)
-    with pytest.raises(TypeError, match="smoth"):
-        function(z[0], y, smoth=1.0)
 
 
 def test_a_loss_is_named_by_being_defined():
@@ -303,13 +244,13 @@ def test_a_loss_is_named_by_being_defined():
                 return super().forward(*args, **kwargs) / 2
 
         z, y, _ = (tensor[0] for tensor in next(batches()))
-        assert losses.resolve_loss("halved") == Halved()
-        torch.testing.assert_close(losses.resolve_loss("halved")(z[0], y), DiceLoss()(z[0], y) / 2)
+        assert resolve_loss("halved") == Halved()
+        torch.testing.assert_close(resolve_loss("halved")(z[0], y), DiceLoss()(z[0], y) / 2)
 
         class Again(DiceLoss):  # as when a cell of a notebook runs twice
             name = "halved"
 
-        assert type(losses.resolve_loss("halved")) is Again
+        assert type(resolve_loss("halved")) is Again
     finally:
         LOSSES.pop("halved", None)
 

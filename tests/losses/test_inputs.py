@@ -19,7 +19,6 @@ from skdice.losses import (
     FocalLoss,
     TverskyLoss,
     WeightedCrossEntropyLoss,
-    cross_entropy,
 )
 from skdice.losses._parameters import EACH, TENSOR
 
@@ -146,12 +145,6 @@ def call(loss):
 
 def test_the_background_may_be_a_number_of_numpy():
     assert call(DiceLoss(background=np.int64(0))) == call(DiceLoss(background=0))
-
-
-def test_the_log_prior_of_a_function_call():
-    logits, target = torch.zeros(4, 3), torch.tensor([0, 0, 1, 2])
-    want = CrossEntropyLoss(tau=1.0).prepare([2, 1, 1])(logits, target)
-    assert cross_entropy(logits, target, tau=1.0, class_counts=[2, 1, 1]) == want
 
 
 def test_a_refused_setting_changes_nothing():

@@ -28,14 +28,12 @@ def overlap_losses(draw):
     options = {
         "smooth": draw(st.sampled_from([0.01, 1.0])),
         "average": draw(st.sampled_from(["auto", "samples", "macro", "micro"])),
-        "absent": draw(st.sampled_from(["auto", "include", "ignore"])),
         "class_weight": draw(weights),
         "ohem_ratio": draw(st.sampled_from([0.0, 2.0])),
     }
     options["surrogate"] = "none"
     if options["average"] != "samples":
         options["surrogate"] = draw(st.sampled_from(["none", "log"]))
-        options["ema_decay"] = draw(st.sampled_from([0.0, 0.5]))
     kind = draw(st.sampled_from([DiceLoss, DSCLoss, TverskyLoss]))
     if kind is DSCLoss:
         options["exponent"] = draw(unit)
@@ -58,7 +56,7 @@ losses = st.one_of(
 def test_two_classes_are_one_logit(loss, background, seed):
     generator = torch.Generator().manual_seed(seed)
     one, two = (clone(loss).prepare([90, 10], background=background) for _ in range(2))
-    for _ in range(2):  # the second batch remembers the first
+    for _ in range(2):
         odds, shift, weight = torch.randn(3, 8, dtype=torch.float64, generator=generator)
         target = torch.randint(0, 2, (8,), generator=generator)
         odds = (3 * odds).requires_grad_()

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdice.losses import DiceLoss, SigmoidF1Loss, resolve_loss
+from skdice.losses import DiceLoss, SigmoidF1Loss
+from skdice.losses.base import resolve_loss
 
 
 def by_hand(scores, target, weight, columns, beta, eta, average):

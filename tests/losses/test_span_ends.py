@@ -7,15 +7,9 @@ import math
 import pytest
 import torch
 
-from skdice.losses import (
-    LOSSES,
-    CompoundLoss,
-    CrossEntropyLoss,
-    DiceLoss,
-    HeadsLoss,
-    SpanEndsLoss,
-    resolve_loss,
-)
+from skdice.losses import LOSSES, CompoundLoss, CrossEntropyLoss, DiceLoss
+from skdice.losses.base import resolve_loss
+from skdice.losses.span_ends import HeadsLoss, SpanEndsLoss
 
 
 def test_cross_entropy_is_a_softmax_over_the_positions_of_a_window():

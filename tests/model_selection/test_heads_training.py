@@ -49,15 +49,23 @@ LOSSES = [
 ]
 
 
-# Of two classes, seen by the difference of their logits; and one that looks at both.
+# Of two classes, seen by the difference of their logits; and one that is not said to.
 DIFFERENCE = [
     FocalLoss(alpha=0.8),
     CrossEntropyLoss(class_weight=[1.0, 3.0]),
     DSCLoss(smooth=0.01, surrogate="log", class_weight=[1.0, 3.0]),
-    DiceLoss(average="macro", absent="ignore", ohem_ratio=2.0),
-    DiceLoss(surrogate="log", smooth=0.1, background=0, ema_decay=0.5),
+    DiceLoss(average="macro", ohem_ratio=2.0),
+    DiceLoss(surrogate="log", smooth=0.1),
 ]
-BOTH = DiceLoss(surrogate="log", smooth=0.1, background=None, ema_decay=0.5)
+
+
+class Both(DiceLoss):
+    """It looks at both logits."""
+
+    accepts_one_logit = False
+
+
+BOTH = Both(surrogate="log", smooth=0.1)
 
 
 @pytest.mark.parametrize(
@@ -116,38 +124,18 @@ def test_heads_of_folds_with_other_backgrounds():
             np.testing.assert_allclose(log_softmax(head.logits, axis=1), want, atol=1e-9)
 
 
-def test_each_head_remembers_its_own_batches():
-    X, y = make_classification(150, 6, weights=[0.9], random_state=0)
-    losses = [
-        *(DiceLoss(ema_decay=d, surrogate="log", smooth=0.01) for d in (0.0, 0.9, 0.99)),
-        TverskyLoss(smooth=1.0, surrogate="none", ema_decay=0.5),
-        DSCLoss(ema_decay=0.5, surrogate="log", smooth=0.01),
-        CompoundLoss("ce", DSCLoss(smooth=1.0, surrogate="none", ema_decay=0.9)),
-        *("dice", "ce_dice", DiceLoss(average="macro", background=None)),  # "auto": above 0 here
-    ]
-    folds = [(np.arange(100), np.arange(100, 150)), (np.arange(40, 150), np.arange(40))]
-    models = [
-        DiceClassifier(loss=loss, max_epochs=3, batch_size=16, lr=0.01, random_state=0)
-        for loss in losses
-    ]
-    trained = fit_heads(models, X, y, [train for train, _ in folds])
-    for (train, asked), heads in zip(folds, trained, strict=True):
-        for model, head in zip(models, predictions(heads, X[asked]), strict=True):
-            alone = model.fit(X[train], y[train]).decision_function(X[asked])
-            assert not hasattr(model.loss, "smooth") or model.net_.criterion_.is_stateful == (
-                model.loss.ema_decay != 0
-            )
-            np.testing.assert_allclose(head.decision_function(X[asked]), alone, atol=1e-6)
-
-
-def test_heads_of_texts_have_no_memory_as_full_fits_have_none():
-    X, y = make_classification(150, 6, weights=[0.9], random_state=0)
-    rows, how = np.arange(150), {"max_epochs": 3, "batch_size": 16, "random_state": 0}
-    models = [DiceClassifier(loss=DiceLoss(ema_decay=d), **how) for d in ("auto", 0.0)]
-    auto, zero = fit_heads(models, X, y, [rows], of_texts=True)[0].logits(X)
-    np.testing.assert_allclose(auto, zero, atol=1e-9)
-    auto, zero = fit_heads(models, X, y, [rows])[0].logits(X)
-    assert np.abs(auto - zero).max() > 0.01
+def test_heads_of_folds_have_batches_of_their_own_size():
+    X, y = make_classification(1500, 6, weights=[0.96], flip_y=0, random_state=0)
+    folds = [np.arange(1000), np.flatnonzero((y == 0) | (np.cumsum(y) % 2 == 0))]
+    models = [DiceClassifier(loss=loss, max_epochs=3, random_state=0) for loss in ("ce", "dice")]
+    sizes = set()
+    for rows, heads in zip(folds, fit_heads(models, X, y, folds), strict=True):
+        for model, found in zip(models, heads.logits(X), strict=True):
+            alone = model.fit(X[rows], y[rows])
+            sizes.add(alone.batch_size_)
+            found = found[:, 1] - found[:, 0]
+            np.testing.assert_allclose(found, alone.decision_function(X), atol=1e-6)
+    assert len(sizes) == 2
 
 
 def test_losses_of_classes_with_one_name_are_apart():
@@ -185,9 +173,8 @@ def test_updates_of_heads_on_a_gpu_are_those_of_the_plain_loop(n_classes, gpu):
     X, y = make_classification(
         90, 6, n_classes=n_classes, n_informative=6, n_redundant=0, random_state=0
     )
-    remembering = [DiceLoss(ema_decay=d, smooth=0.01) for d in (0.0, 0.9)]
     rates = np.linspace(
-        0.01, 0.1, len(losses := [*LOSSES[::3], *remembering, DSCLoss(ohem_ratio=2.0)])
+        0.01, 0.1, len(losses := [*LOSSES[::3], DiceLoss(), DSCLoss(ohem_ratio=2.0)])
     )
     models = [
         DiceClassifier(loss=loss, lr=rate, max_epochs=2, batch_size=16, random_state=0)

@@ -72,7 +72,7 @@ class HeadData:
         rows = [self._places(rows) for rows in train_rows]
         if self.known is not None:
             rows = [places[self.known[places]] for places in rows]
-        return fit_heads(models, self.X, self.y, rows, background, of_texts=self.is_text)
+        return fit_heads(models, self.X, self.y, rows, background)
 
     def predict(self, heads: FoldHeads, rows: Any, X: Any = None) -> list[Any]:
         """The models of a fold's heads, which know their logits for some rows; these are `X`."""

@@ -18,14 +18,14 @@ from skdice._checks import is_number
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.layouts.layout import Padding
-from skdice.engine.recipe import updates_of
 from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier, NumericNet
-from skdice.losses import Loss, resolve_loss
+from skdice.losses import Loss
+from skdice.losses.base import resolve_loss
 from skdice.metrics import positive_class
-from skdice.tasks.numbers import Head, NumericDataset
+from skdice.tasks.numbers import Head, NumericDataset, rows_of_batch, share_of_rarest
 
-OF_NET = ("schedule", "warmup", "batch_size", "max_epochs", "device")
+OF_NET = ("schedule", "warmup", "max_epochs", "device")
 WEIGHTS = ("weight", "bias")
 
 
@@ -50,19 +50,17 @@ def fit_heads(
     y: Any,
     train_rows: Sequence[np.ndarray],
     background: Any = None,
-    of_texts: bool = False,
 ) -> list[FoldHeads]:
     """The same heads, to rounding, as the models' own fits on the training rows of each fold.
 
     The models have no hidden layers, and differ only in ``loss``, ``lr`` and ``weight_decay``.
-    Where `background` is None it is, of two classes, the one that is not positive. Heads `of_texts`
-    stand in for full fits, in which ``ema_decay="auto"`` is 0.
+    Where `background` is None it is, of two classes, the one that is not positive.
     """
     for model in models:
         check_estimator(model)
     on_cpu = resolve_device(models[0].device) == "cpu"
     X, _ = check_X_y(X, y, dtype=[np.float64, np.float32] if on_cpu else np.float32)
-    return [_fit_fold(models, X, y, rows, background, of_texts) for rows in train_rows]
+    return [_fit_fold(models, X, y, rows, background) for rows in train_rows]
 
 
 def _fit_fold(
@@ -71,7 +69,6 @@ def _fit_fold(
     y: Any,
     rows: np.ndarray,
     background: Any,
-    of_texts: bool,
 ) -> FoldHeads:
     labels, counts = np.unique(y[rows], return_counts=True)
     positive = None
@@ -84,10 +81,11 @@ def _fit_fold(
     else:
         index = None
     of_data = {"background": index, "classes": labels}
-    of_data |= {} if of_texts else updates_of(models[0], len(rows))
     criterion = SumOfLosses([model.loss for model in models], counts, of_data)
     target = np.minimum(np.searchsorted(labels, y), len(labels) - 1)  # of no use in other rows
-    linear = _train(models, NumericDataset(X, target), rows, len(labels), criterion)
+    share = share_of_rarest(counts / len(rows), index)
+    size = rows_of_batch(models[0].batch_size, len(rows), share)
+    linear = _train(models, NumericDataset(X, target), rows, len(labels), criterion, size)
     weight, bias = (
         getattr(linear, name).detach().cpu().unflatten(0, (len(models), -1)) for name in WEIGHTS
     )
@@ -102,6 +100,7 @@ def _train(
     rows: np.ndarray,
     n_classes: int,
     criterion: SumOfLosses,
+    batch_size: int,
 ) -> nn.Linear:
     """A linear layer with the outputs of all heads, one head after the other."""
     first, seed = models[0], draw_seed(models[0].random_state)
@@ -124,7 +123,7 @@ def _train(
         max_grad_norm=None, lr=first.lr, weight_decay=0.0, optimizer=AdamWOfHeads,
         optimizer__rates=np.repeat([model.lr / first.lr for model in models], n_logits),
         optimizer__decays=np.repeat([model.weight_decay for model in models], n_logits),
-        shuffle_seed=seed, train_split=None, verbose=0, **how,
+        batch_size=batch_size, shuffle_seed=seed, train_split=None, verbose=0, **how,
     )  # fmt: skip
     if net.device.startswith("mps"):
         criterion.float()  # Apple's GPUs have no float64
@@ -173,14 +172,12 @@ class SumOfLosses(nn.Module):
         losses = list(map(resolve_loss, losses))
         binary = len(counts) == 2 and of_data["background"] == 0
         self.one_logit = binary and all(loss.accepts_one_logit for loss in losses)
-        n_logits = 1 if self.one_logit else len(counts)
         prepared = [clone(loss).prepare(counts, **of_data) for loss in losses]
         self.start_biases = [loss.start_bias() for loss in prepared]
         self.groups = nn.ModuleList()
         for heads in groups_of_losses(losses):
             params = [losses[head].get_params() for head in heads]
-            self.groups.append(_AlikeLosses(prepared[heads[0]], params, heads, n_logits))
-        self.is_stateful = any(group.is_stateful for group in self.groups)
+            self.groups.append(_AlikeLosses(prepared[heads[0]], params, heads))
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: None = None) -> Tensor:
         """The sum, for logits of shape (n_rows, n_heads, n_logits)."""
@@ -192,13 +189,11 @@ class SumOfLosses(nn.Module):
 class _AlikeLosses(nn.Module):
     """Losses that differ in numbers only, which are tensors over their heads here."""
 
-    def __init__(
-        self, loss: Loss, params: Sequence[Mapping[str, Any]], heads: list[int], n_logits: int
-    ) -> None:
+    def __init__(self, loss: Loss, params: Sequence[Mapping[str, Any]], heads: list[int]) -> None:
         super().__init__()
-        self.loss, self.is_stateful = loss, loss.is_stateful
+        self.loss = loss
         self.register_buffer("heads", torch.tensor(heads))
-        # Where the loss looks for each number, and for what it remembers.
+        # Where the loss looks for each number.
         self.places: list[tuple[nn.Module, str]] = []
         for name, first in params[0].items():
             of_heads = [of_head[name] for of_head in params]
@@ -207,28 +202,20 @@ class _AlikeLosses(nn.Module):
                 values = torch.tensor(of_heads, dtype=torch.float64)
                 self.register_buffer(f"number_{len(self.places)}", values)
                 self.places.append((loss.get_submodule(path), attribute))
-        self.n_numbers = len(self.places)
-        for part in loss.modules():
-            if getattr(part, "running_", None) is not None:
-                part.running_ = torch.zeros(len(heads), 3, n_logits, dtype=torch.float64)
-                self.places.append((part, "running_"))
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The sum; what the losses remember of this batch is kept."""
-        z, memory = logits.index_select(1, self.get_buffer("heads")), self.places[self.n_numbers :]
-        given = [self.get_buffer(f"number_{i}") for i in range(self.n_numbers)]
-        given += [part.get_buffer(name) for part, name in memory]
-        losses, *kept = vmap(self._of_head, (1, None, *[0] * len(given)))(z, target, *given)
-        for (part, name), values in zip(memory, kept, strict=True):
-            setattr(part, name, values)
+        """The sum."""
+        z = logits.index_select(1, self.get_buffer("heads"))
+        given = [self.get_buffer(f"number_{i}") for i in range(len(self.places))]
+        losses: Tensor = vmap(self._of_head, (1, None, *[0] * len(given)))(z, target, *given)
         return losses.sum()
 
-    def _of_head(self, logits: Tensor, target: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-        """The loss of one head, and what it then remembers."""
+    def _of_head(self, logits: Tensor, target: Tensor, *given: Tensor) -> Tensor:
+        """The loss of one head."""
         for (part, name), value in zip(self.places, given, strict=True):
             setattr(part, name, value)
-        loss = self.loss(logits, target)
-        return loss, *(part.get_buffer(name) for part, name in self.places[self.n_numbers :])
+        loss: Tensor = self.loss(logits, target)
+        return loss
 
 
 def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:
@@ -238,5 +225,5 @@ def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:
         params = sorted(loss.get_params(deep=True).items())
         parts = tuple(type(value) for _, value in params if isinstance(value, Loss))
         others = [p for p in params if not is_number(p[1]) and not isinstance(p[1], Loss)]
-        groups.setdefault((type(loss), parts, loss.is_stateful, repr(others)), []).append(i)
+        groups.setdefault((type(loss), parts, repr(others)), []).append(i)
     return list(groups.values())
