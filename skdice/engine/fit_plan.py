@@ -134,9 +134,9 @@ def plan_fit(
     before, model, task = model, draft_of(model), model.task
     check_validation(X_val, y_val)
     # All else is said by the net.
-    many = isinstance(X, Sized) and len(X) >= MANY
-    if hasattr(model, "backbone") and model.verbose and many and ranks.rank() == 0:
-        print(f"tokenising {len(X):,} texts", flush=True)
+    texts = X if hasattr(model, "backbone") and isinstance(X, Sized) else ()
+    if model.verbose and len(texts) >= MANY and ranks.rank() == 0:
+        print(f"tokenising {len(texts):,} texts", flush=True)
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)

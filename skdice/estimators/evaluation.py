@@ -108,7 +108,8 @@ class ClassScores(Scored):
         -------
         dict
             ``precision``, ``recall``, ``f1`` and ``accuracy``, each from 0 to 1. In a multi-label
-            problem accuracy is the share of rows whose labels are all right, and there are
+            problem accuracy is the share of rows whose labels are all right, of those whose labels
+            are all known (without any it is left out), and there are
             ``f1_macro`` and, for each label, ``f1 of <label>``. If the decision was tuned for a
             cost, there is the ``cost`` of a row.
 

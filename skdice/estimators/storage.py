@@ -33,6 +33,8 @@ from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import Task
 
+# Parameters of earlier versions that change no prediction.
+GONE = {"resume"}
 FORMAT = 4
 STATE = "skdice.json"
 HEAD = "head.safetensors"
@@ -248,7 +250,9 @@ def _load(cls: type[Any], folder: Path, device: str) -> Any:
         )
     _check_files(folder, state["files"])
     with _reading(folder):
-        params = dict(state["params"])
+        params = {k: v for k, v in state["params"].items() if k not in GONE}
+        if isinstance(params.get("checkpoint_every"), str):  # "60s"
+            params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
         for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
         estimator = cls(**{**params, "device": device})

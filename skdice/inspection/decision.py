@@ -15,6 +15,7 @@ from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.chosen_objective import LOG_LOSS, in_full, resolve_scoring
 from skdice.metrics.decisions.held_out_rows import ClassRows, SpanRows
 from skdice.metrics.decisions.objectives import Objective
+from skdice.metrics.decisions.rejection import RejectAt
 
 
 @checked
@@ -127,6 +128,11 @@ class DecisionDisplay:
         """
         decision = Decision.of(estimator, X, y)
         tuned, rows, kind = decision.tuned, decision.rows, decision.kind
+        if isinstance(decision.objective, RejectAt):
+            raise ValueError(
+                f"estimator was tuned for {decision.objective!r}, which has no bias to draw: see "
+                "RejectDisplay"
+            )
         if decision.objective == LOG_LOSS:
             decision.objective = resolve_scoring("auto", kind, tuned.classes_)
         objective, classes = decision.objective, tuned.classes_.tolist()

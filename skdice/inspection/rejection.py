@@ -57,7 +57,8 @@ class RejectDisplay:
         estimator : fitted `BiasTunedClassifier`
             Its biases are used whether or not it leaves rows out.
         X, y : rows and their labels
-            Of several labels a row is right if all that are known are.
+            Of several labels a row is right if all are. Rows whose labels are not all known are
+            left out.
         ax : matplotlib axes or None, default=None
 
         Raises
@@ -82,11 +83,15 @@ class RejectDisplay:
         check_is_fitted(estimator)
         truth = estimator.task.truth(estimator, X, y)
         scores = estimator.decide(X) * estimator.temperature_
-        sure = sureness(scores, estimator.multilabel_)
         if estimator.multilabel_:
-            right = (((scores > 0) == truth) | (truth == UNKNOWN)).all(axis=1)
+            known = (truth != UNKNOWN).all(axis=1)
+            if not known.any():
+                raise ValueError("y has no row whose labels are all known: give such rows")
+            truth, scores = truth[known], scores[known]
+            right = ((scores > 0) == truth).all(axis=1)
         else:
             right = estimator.classes_[scores.argmax(axis=1)] == truth
+        sure = sureness(scores, estimator.multilabel_)
         n, wrong = len(sure), ~right[np.argsort(sure, kind="stable")]
         left = np.arange(n)  # rows that are left to a person, all but one at most
         error = wrong[::-1].cumsum()[::-1] / (n - left)

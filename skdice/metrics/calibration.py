@@ -73,8 +73,9 @@ def calibrate(logits: np.ndarray, truth: np.ndarray, *, biases: bool) -> tuple[f
     ----------
     logits : ndarray of shape (n, n_outputs)
         Log-probabilities of classes, or log-odds of labels.
-    truth : ndarray of int, shape (n,), or of bool, shape (n, n_outputs)
-        Indices of classes, where rows of -1 do not count, or whether each label is true.
+    truth : ndarray of int, shape (n,) or (n, n_outputs)
+        Indices of classes, or 0 and 1 for each label. What is below 0 is not known, and does not
+        count.
     biases : bool
         False finds the temperature only.
 
@@ -89,20 +90,23 @@ def calibrate(logits: np.ndarray, truth: np.ndarray, *, biases: bool) -> tuple[f
     vector scaling with one scale for all.
     """
     several = truth.ndim == 2
-    if not several:
-        logits, truth = logits[truth >= 0], truth[truth >= 0]
-        truth = truth[:, None] == np.arange(logits.shape[1])
+    known: Any = truth >= 0
+    if several:
+        truth = truth == 1
+    else:
+        logits, truth = logits[known], truth[known]
+        known, truth = True, truth[:, None] == np.arange(logits.shape[1])
     logits = np.maximum(logits, -100.0)  # log of 0 is the logarithm of the smallest float
 
     def loss(params: np.ndarray) -> tuple[float, np.ndarray]:
         scores = params[0] * logits + (params[1:] if biases else 0)
         if several:
             p = expit(scores)
-            value = -np.where(truth, log_expit(scores), log_expit(-scores)).sum()
+            value = -(known * np.where(truth, log_expit(scores), log_expit(-scores))).sum()
         else:
             log_p = log_softmax(scores, axis=1)
             p, value = np.exp(log_p), -log_p[truth].sum()
-        off = p - truth
+        off = known * (p - truth)
         # A weak prior keeps rows that are all right from scaling without end.
         prior = params - start
         slope = np.append((off * logits).sum(), off.sum(axis=0) if biases else []) + prior

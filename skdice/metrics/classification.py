@@ -28,7 +28,8 @@ def class_scores(
     `positive` is the index of the positive class of two. A macro average is over all `classes`, so
     that it does not depend on which of them are predicted; a class that is neither true nor
     predicted counts as 0. Of 0/1 rows the averages are micro, and macro F1 and the F1 of each label
-    are added.
+    are added. The accuracy is that of the rows whose labels are all known, and left out without
+    any.
     """
     if len(np.shape(y_pred)) != y_true.ndim:
         raise ValueError(f"y has shape {y_true.shape}, but the predictions {np.shape(y_pred)}")
@@ -37,7 +38,7 @@ def class_scores(
         raise ValueError("y is empty (0 samples): at least 1 sample is required")
     names, several = np.asarray(classes), y_true.ndim == 2
     if several:
-        # A label that is not known counts as a right no, in none of the counts of F1.
+        # A label that is not known is in none of the counts of F1.
         found = (known_labels(y_pred, names, True, "y_pred") == 1) & (y_true != UNKNOWN)
         true = y_true == 1
     else:
@@ -51,7 +52,9 @@ def class_scores(
     if several:
         means = precision_recall_f1(counts.sum(axis=1, keepdims=True))[:, 0]
     scores = dict(zip(("precision", "recall", "f1"), means, strict=True))
-    scores["accuracy"] = weight @ (true == found).all(axis=1) / weight.sum()
+    whole = weight * (y_true != UNKNOWN).all(axis=1) if several else weight
+    if whole.any():
+        scores["accuracy"] = whole @ (true == found).all(axis=1) / whole.sum()
     if several:
         scores["f1_macro"] = of_class[2].mean()
         scores |= {f"{OF_LABEL}{name}": f1 for name, f1 in zip(names, of_class[2], strict=True)}

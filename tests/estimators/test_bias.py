@@ -48,8 +48,8 @@ from skdice.metrics import (
     span_f1_score,
 )
 from skdice.metrics.calibration import SpanScales, judged
+from skdice.metrics.decisions.bias_search import tune_bias
 from skdice.metrics.decisions.span_counter import SpanCounter
-from skdice.metrics.decisions.tuning import tune_bias
 from skdice.tags.schemes import SCHEMES, get_spans
 from skdice.tags.spans import ScoredSpan
 

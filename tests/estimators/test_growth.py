@@ -294,7 +294,7 @@ def test_new_labels_are_learnt_and_old_ones_scored(classifier, loss):
     X, y = MESSAGES, KINDS_OF_MESSAGES
     X_all, y_all = [*X, *NEW_TEXTS[:2] * 4], [*y, *["bill", "alarm"] * 4]
     classifier.set_params(loss=loss).fit(X, y)
-    for _ in range(20):
+    for _ in range(40):
         classifier.partial_fit(X_all, y_all)
     assert classifier.score(X_all, y_all) > 0.9
     assert classifier.predict(NEW_TEXTS[:2]).tolist() == ["bill", "alarm"]

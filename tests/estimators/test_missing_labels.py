@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multioutput import MultiOutputClassifier
@@ -12,9 +13,16 @@ from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
 from skdice.datasets import read_table
 from skdice.inputs.labels import UNKNOWN, read_labels
 from skdice.inputs.rows import take
+from skdice.inspection import RejectDisplay
 from skdice.losses import resolve_loss
-from skdice.metrics import class_f1_scorer
-from skdice.model_selection import LossSearchCV, MultilabelStratifiedKFold, out_of_fold
+from skdice.metrics import AlertBudget, RejectAt, class_f1_scorer
+from skdice.metrics.decisions.span_counter import SpanCounter
+from skdice.model_selection import (
+    LossSearchCV,
+    MultilabelStratifiedKFold,
+    adapt_prior,
+    out_of_fold,
+)
 
 LOSSES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
 N = 240
@@ -94,8 +102,9 @@ def test_scores_count_known_labels_in_every_container(form):
         rows = known[:, label]
         of_label = f1_score(COMPLETE[rows, label], found[rows, label])
         assert scores[f"f1 of {model.classes_[label]}"] == pytest.approx(of_label)
-    right = ((found == COMPLETE) | HIDDEN).all(axis=1).mean()
-    assert scores["accuracy"] == pytest.approx(right)
+    whole = known.all(axis=1)
+    assert 0 < whole.sum() < N
+    assert scores["accuracy"] == pytest.approx((found == COMPLETE)[whole].all(axis=1).mean())
 
 
 def test_what_is_hidden_changes_nothing():
@@ -113,23 +122,115 @@ def test_a_decision_is_tuned_on_known_labels():
     np.testing.assert_array_equal(tuned.predict(X), decided)
     # The same with any values behind the missing ones, if the model is sure that they are right.
     p = inner.predict_proba(X)
-
-    class Fixed(LogisticRegression):
-        multilabel_, classes_ = True, np.array(["a", "b", "c"])
-
-        def predict_proba(self, rows):
-            return rows
-
-        def __sklearn_is_fitted__(self):
-            return True
-
-    missing = BiasTunedClassifier(Fixed(), cv="prefit", scoring="f1_micro").fit(p, FRAME)
+    missing = BiasTunedClassifier(Sure(), cv="prefit", scoring="f1_micro").fit(p, FRAME)
     full = pd.DataFrame(np.where(HIDDEN, 0, COMPLETE), columns=list("abc"))
-    sure = BiasTunedClassifier(Fixed(), cv="prefit", scoring="f1_micro")
+    sure = BiasTunedClassifier(Sure(), cv="prefit", scoring="f1_micro")
     sure.fit(np.where(HIDDEN, 0.0, p), full)
     np.testing.assert_allclose(missing.bias_, sure.bias_)
     with pytest.raises(ValueError, match="reads no missing labels"):
         BiasTunedClassifier(inner, cv="prefit", scoring=lambda t, p: 0.0).fit(X, FRAME)
+
+
+class Sure(LogisticRegression):
+    """A fitted classifier of labels whose probabilities are its rows."""
+
+    multilabel_, classes_ = True, np.array(["a", "b", "c"])
+
+    def predict_proba(self, rows):
+        return rows
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def hidden(n, share, seed):
+    """Calibrated probabilities of three labels, the truth, and the truth with hidden cells."""
+    draw = np.random.default_rng(seed)
+    p = expit(draw.normal(-1.5, 2.5, (n, 3)))
+    truth = (draw.random(p.shape) < p).astype(int)
+    out = draw.random(p.shape) < share
+    out[out.all(axis=1), 0] = False  # a row without any known label is refused
+    return p, truth, np.where(out, np.nan, truth)
+
+
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_a_budget_of_alerts_holds_whatever_is_hidden(share, each):
+    alerts = []
+    for seed in range(40):
+        p, _, y = hidden(1200, share, seed)
+        tuned = BiasTunedClassifier(Sure(), cv="prefit", scoring=AlertBudget(200, each=each))
+        tuned.fit(p[:800], y[:800])
+        assert tuned.bound_.promised == 200
+        found = tuned.predict(p[800:])
+        alerts.append(1000 * (found.mean(axis=0).max() if each else found.any(axis=1).mean()))
+    alerts = np.array(alerts)
+    assert (alerts > 200).mean() <= (0.15 if each else 0.05)
+    assert alerts.mean() > 120
+
+
+@pytest.mark.filterwarnings("ignore::skdice.exceptions.UnkeptBoundWarning")
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_the_accuracy_of_decided_rows_holds_whatever_is_hidden(share):
+    broken = promised = 0
+    for seed in range(40):
+        p, truth, y = hidden(1500, share, seed)
+        tuned = BiasTunedClassifier(Sure(), cv="prefit", scoring=RejectAt(0.65))
+        tuned.fit(p[:1000], y[:1000])
+        found = tuned.predict(p[1000:])
+        decided = found[:, 0] >= 0
+        promised += tuned.bound_.promised == 0.65
+        broken += (found == truth[1000:])[decided].all(axis=1).mean() < tuned.bound_.promised
+    assert promised >= 30  # of some draws a little less can be promised, which then holds
+    assert broken <= 2
+
+
+def test_rows_to_leave_to_a_person_need_rows_that_are_known_whole():
+    p, truth, _ = hidden(90, 0, 0)
+    y = np.where(np.arange(90)[:, None] % 3 == np.arange(3), np.nan, truth)
+    told = r"RejectAt\(.*accuracy=0\.8\) .* all known.* there is none"
+    with pytest.raises(ValueError, match=told):
+        BiasTunedClassifier(Sure(), cv="prefit", scoring=RejectAt(0.8)).fit(p, y)
+    tuned = BiasTunedClassifier(Sure(), cv="prefit").fit(p, y)
+    assert "accuracy" not in tuned.evaluate(p, y)
+    with pytest.raises(ValueError, match="no row whose labels are all known"):
+        RejectDisplay.from_estimator(tuned, p, y)
+    with pytest.raises(ValueError, match="no held-out row has labels that are all known"):
+        adapt_prior(tuned, p)
+
+
+def test_a_share_of_rows_is_left_out_whatever_is_hidden():
+    for share in (0.0, 0.6):
+        p, _, y = hidden(3000, share, 0)
+        tuned = BiasTunedClassifier(Sure(), cv="prefit", reject=0.2).fit(p[:1500], y[:1500])
+        assert (tuned.predict(p[1500:])[:, 0] < 0).mean() == pytest.approx(0.2, abs=0.03)
+
+
+def test_one_bias_by_the_prior_takes_the_prior_of_the_known_labels():
+    p, _, y = hidden(3000, 0.6, 0)
+    how = {"cv": "prefit", "bias": "prior", "n_bootstraps": 0}
+    bias = BiasTunedClassifier(Sure(), **how).fit(p, y).bias_
+    known = np.array([np.nansum(y, axis=0), np.isfinite(y).sum(axis=0)])
+    prior = np.log((known[0] + 1) / (known[1] - known[0] + 1))
+    ratios = bias / prior
+    np.testing.assert_allclose(ratios, ratios[0])
+    assert -2 < ratios[0] <= 0.5
+
+
+def test_a_frequency_before_is_that_of_rows_that_are_known_whole():
+    p, truth, y = hidden(3000, 0.4, 0)
+    model = BiasTunedClassifier(Sure(), cv="prefit").fit(p, y)
+    before = adapt_prior(model, prior={"a": 0.5}).prior_shift_.before
+    whole = np.isfinite(y).all(axis=1)
+    np.testing.assert_allclose(before, truth[whole].mean(axis=0))
+
+
+def test_alerts_of_spans_need_no_truth():
+    tags = [["O", "B-A"], [None, None], ["B-A", None]]
+    counter = SpanCounter(tags, ["O", "B-A"], "iob2")
+    counts = counter.counts(np.array([0, 0, 1, 0, 0, 1]))
+    assert counts.alerts == 2
+    assert counts.predicted.tolist() == [0]
 
 
 def test_folds_and_searches():

@@ -73,7 +73,7 @@ TABLE = {
     "scores y_proba": [0.2, 0.7, 0.4, 0.9, 0.3, 0.1],
     "per_thousand": 50,
     "matrix": [[0, 1], [20, 0]],
-    "RecallAtPrecision_precision RejectAt_precision PrecisionAtRecall_recall high": 0.9,
+    "RecallAtPrecision_precision RejectAt_accuracy PrecisionAtRecall_recall high": 0.9,
     "text_columns": "text",
     "label_column": "label",
     "imbalance": imbalance(LABELS),

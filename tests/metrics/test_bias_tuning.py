@@ -29,12 +29,13 @@ from skdice.metrics import (
 )
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions import held_out_rows
+from skdice.metrics.decisions.bias_search import tune_bias
 from skdice.metrics.decisions.chosen_objective import resolve_scoring
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, SpanRows
 from skdice.metrics.decisions.objectives import BalancedAccuracy
 from skdice.metrics.decisions.span_counter import SpanCounter
-from skdice.metrics.decisions.tuning import tune, tune_bias
+from skdice.metrics.decisions.tuning import tune
 from skdice.tags.schemes import SCHEMES
 
 TWO = np.array([0, 1])

@@ -267,9 +267,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if self._kind == "two":
             self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
         held = self._held_out(parts)
-        self.reject_margin_ = 0.0
+        self.reject_margin_: Any = None  # `_search` finds some
         self._tune(*held, parts)
-        if self.reject:
+        if self.reject_margin_ is None:
             sure = sureness(held[2] + self.bias_, several)
             self.reject_margin_ = margin_of_share(sure, self.reject)
         if self.reject_margin_:
@@ -361,12 +361,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     def _search(self, rows: Any, objective: Any, logits: np.ndarray, truth: np.ndarray) -> Tuning:
         """The biases that come nearest to the objective, also where rows are left out."""
-        two, draws = self._kind == "two", int(self.n_bootstraps)
         if isinstance(objective, RejectAt):
-            bias, self.reject_margin_, promise = reject_at(rows, objective, two, draws)
+            bias, self.reject_margin_, promise = reject_at(rows, objective)
             return Tuning(bias, promise=promise)
-        if self.reject and two and isinstance(objective, Objective):
-            return tune_rejecting(rows, objective, self.reject, draws)
+        if self.reject and self._kind == "two" and isinstance(objective, Objective):
+            draws = int(self.n_bootstraps)
+            tuning, self.reject_margin_ = tune_rejecting(rows, objective, self.reject, draws)
+            return tuning
         return super()._search(rows, objective, logits, truth)
 
     @property
@@ -425,13 +426,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             if callable(objective) and (answers == UNKNOWN).any():
                 raise ValueError(
                     f"scoring={shown(self.scoring)} is a function, which reads no missing labels: "
-                    "give a name or an objective"
+                    "give a name such as 'f1_macro', or an objective such as Fbeta(2)"
                 )
             logits = np.concatenate([log_odds(part.table) for part in parts])
-            # A label that is not known counts as a sure no, which no objective asks for.
-            logits = np.where(answers == UNKNOWN, log_odds(np.zeros(1)), logits)
-            truth, labels = answers == 1, self.classes_.tolist()
-            rows = BinaryRows(logits, truth, answers, None, labels)
+            truth = np.where(answers == UNKNOWN, -1, answers)
+            rows = BinaryRows(logits, truth, answers, None, self.classes_.tolist())
             return rows, objective, logits, truth
         answers = np.concatenate([as_labels(part.y) for part in parts])
         truth = self._indices(chain.from_iterable(column_or_1d(part.y) for part in parts))

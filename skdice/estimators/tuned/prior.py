@@ -215,7 +215,12 @@ def _held_out(
         logits, truth = tuned._held
     else:
         return None
-    known = truth >= 0 if truth.ndim == 1 else slice(None)  # -1 is no class of the model's
+    known = (truth >= 0).reshape(len(truth), -1).all(axis=1)  # -1 is no class of the model's
+    if not known.any():
+        raise ValueError(
+            "no held-out row has labels that are all known, of which frequencies can be told: "
+            "complete the labels of some rows of y_val"
+        )
     return logits[known], truth[known]
 
 

@@ -27,12 +27,12 @@ class Promise(NamedTuple):
     Attributes
     ----------
     measure : str
-        ``"precision"``, ``"recall"`` or ``"alerts per 1,000 rows"``.
+        ``"precision"``, ``"recall"``, ``"alerts per 1,000 rows"`` or ``"accuracy of the decided
+        rows"``.
     asked : float
     promised : float
         The same as `asked`, or else the best that the rows to tune on allow; of labels that have
-        the bound each by itself, the worst. A precision or recall of 0, and 1,000 alerts, are no
-        promise.
+        the bound each by itself, the worst. A share of 0, and 1,000 alerts, are no promise.
     confidence : float
     """
 
@@ -77,6 +77,8 @@ class Bound(Objective):
     most: ClassVar[float] = 1
     measure: ClassVar[str]  # is bounded
     maximised: ClassVar[str]
+    successes_are: ClassVar[str] = "positive"  # of the rows, in a warning
+    evidence: ClassVar[str] = "positives"  # or "rows", which the share is of
     loose_first: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -163,7 +165,8 @@ class Bound(Objective):
 
     def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
         """Evidence that rows can give at most and that the bound needs, and what is counted."""
-        return n_true, self.fewest_trials(self.share, n_true), "positives"
+        there = n_rows if self.evidence == "rows" else n_true
+        return there, self.fewest_trials(self.share, there), self.evidence
 
     def sure(
         self, successes: np.ndarray, trials: np.ndarray, share: float, levels: Sequence[float]
@@ -209,9 +212,33 @@ class Bound(Objective):
         return order, [middle, strict, loose]
 
 
+@dataclass(frozen=True)
+class OfPredicted(Bound):
+    """Base of the bounds on the share of the predicted that are right."""
+
+    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+        """Hits among the predicted."""
+        hits, predicted, _ = counts.pooled
+        return hits, predicted
+
+    def _tests(
+        self, steps: Counts, trials: np.ndarray, share: float
+    ) -> tuple[np.ndarray, list[int]]:
+        if steps.starts is not None:
+            return super()._tests(steps, trials, share)
+        # A handful of rows says nothing about a low precision, so the first test waits for as many
+        # rows as would hold ten hits. Sizes grow by a tenth. A false alarm among the surest rows
+        # would end a single sequence, so that others begin at four times as many rows each.
+        most = int(trials.max(initial=0))
+        least = max(self.fewest_trials(share, most), min(FEWEST_HITS / share, most))
+        sizes, places = (least * ratio ** np.arange(400.0) for ratio in (1.1, 4))
+        order = np.unique(np.searchsorted(trials, sizes[sizes <= most]))
+        return order, np.searchsorted(trials[order], places[places <= most]).tolist()
+
+
 @checked
 @dataclass(frozen=True)
-class RecallAtPrecision(Bound):
+class RecallAtPrecision(OfPredicted):
     """The highest recall at a precision that holds for new rows too.
 
     Parameters
@@ -248,25 +275,6 @@ class RecallAtPrecision(Bound):
     parameter: ClassVar[str] = "precision"
     measure: ClassVar[str] = "precision"
     maximised: ClassVar[str] = "recall"
-
-    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
-        """Hits among the predicted."""
-        hits, predicted, _ = counts.pooled
-        return hits, predicted
-
-    def _tests(
-        self, steps: Counts, trials: np.ndarray, share: float
-    ) -> tuple[np.ndarray, list[int]]:
-        if steps.starts is not None:
-            return super()._tests(steps, trials, share)
-        # A handful of rows says nothing about a low precision, so the first test waits for as many
-        # rows as would hold ten hits. Sizes grow by a tenth. A false alarm among the surest rows
-        # would end a single sequence, so that others begin at four times as many rows each.
-        most = int(trials.max(initial=0))
-        least = max(self.fewest_trials(share, most), min(FEWEST_HITS / share, most))
-        sizes, places = (least * ratio ** np.arange(400.0) for ratio in (1.1, 4))
-        order = np.unique(np.searchsorted(trials, sizes[sizes <= most]))
-        return order, np.searchsorted(trials[order], places[places <= most]).tolist()
 
 
 @checked
@@ -324,8 +332,8 @@ class AlertBudget(Bound):
     Parameters
     ----------
     per_thousand : float
-        Alerts in 1,000 rows. A row is a text with the positive class or any label, or a sentence
-        with any span.
+        Alerts in 1,000 rows. An alert is a text with the positive class or any label, or a sentence
+        with any span, whether or not the truth is known there.
     confidence : float, default=0.95
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
@@ -346,6 +354,7 @@ class AlertBudget(Bound):
     parameter: ClassVar[str] = "per_thousand"
     most: ClassVar[float] = 1000
     measure: ClassVar[str] = "alerts per 1,000 rows"
+    evidence: ClassVar[str] = "rows"
     maximised: ClassVar[str] = "recall"
 
     @property
@@ -360,10 +369,6 @@ class AlertBudget(Bound):
     def from_share(self, share: float) -> float:
         """Alerts in 1,000 rows."""
         return 1000 * (1 - share)
-
-    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
-        """Rows that are there and rows that are needed."""
-        return n_rows, self.fewest_trials(self.share, n_rows), "rows"
 
     def in_words(self, share: float) -> str:
         """Alerts in 1,000 rows."""

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import shown
-from skdice.metrics.decisions.objectives import BalancedAccuracy, Fbeta, Objective
-from skdice.metrics.decisions.tuning import Score
+from skdice.metrics.decisions.objectives import BalancedAccuracy, Fbeta, Objective, Score
 
 _MICRO, _MACRO, _BALANCED = Fbeta(average="micro"), Fbeta(average="macro"), BalancedAccuracy()
 # By what is decided: one of two classes, one of more, several labels, or spans.

@@ -20,6 +20,9 @@ class Counts:
         Rows in which something is predicted that is not the background.
     n_rows : int
         Texts, or sentences.
+    n_known : int or None
+        Pairs of a row and a kind whose truth is known, of which the other counts are; None is all
+        of them. Alerts need no truth.
     positive : int or None
         The kind that counts, of two classes.
     starts : tuple of int or None
@@ -34,6 +37,7 @@ class Counts:
     true: np.ndarray
     alerts: np.ndarray
     n_rows: int
+    n_known: int | None = None
     positive: int | None = None
     starts: tuple[int, ...] | None = None
     sum_by_pair: Callable[[np.ndarray], np.ndarray] | None = None
@@ -62,7 +66,10 @@ class Counts:
             return self.sum_by_pair(table)
         hits, predicted, true = self.pooled
         (right, alarm), (missed, hit) = table
-        negatives = self.of_positives[0].shape[-1] * self.n_rows - predicted - true + hits
+        known = self.n_known
+        if known is None:
+            known = self.of_positives[0].shape[-1] * self.n_rows
+        negatives = known - predicted - true + hits
         total: np.ndarray = (
             alarm * (predicted - hits) + missed * (true - hits) + hit * hits + right * negatives
         )

@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import shown
+from skdice.metrics.decisions.bias_search import FAR, TAUS, tune_bias
 from skdice.metrics.decisions.counts import Counts
-from skdice.metrics.decisions.objectives import Objective
+from skdice.metrics.decisions.objectives import Objective, Score
 from skdice.metrics.decisions.span_counter import SpanCounter, running_counts
-from skdice.metrics.decisions.tuning import FAR, TAUS, Score, tune_bias
 
 _N_STEPS = 64  # thresholds of a label, where not all are tried
 POOLING = 20  # positives with which a label's own bias counts as much as the common one
@@ -34,6 +34,18 @@ def _number(value: Any) -> float:
     return number
 
 
+def thresholds(ordered: np.ndarray, above: np.ndarray) -> np.ndarray:
+    """The middles between two margins, of which `above` are over each; `ordered` ones fall."""
+    if not len(ordered):
+        return np.zeros(len(above))
+    edges = np.concatenate([ordered[:1] + 2, ordered, ordered[-1:] - 2])
+    high, low = edges[above], edges[above + 1]
+    # A probability of 0 lies endlessly far below, and would count as much in a mean.
+    middle = np.maximum((high + low) / 2, high - FAR)
+    found: np.ndarray = np.where(middle < high, middle, low)
+    return found
+
+
 @dataclass
 class BinaryRows:
     """Yes or no for each label, or for the positive class of two: yes above a margin of 0.
@@ -42,7 +54,8 @@ class BinaryRows:
     ----------
     margins : ndarray of shape (n_rows, n_labels)
         Log-odds.
-    truth : ndarray of bool, shape (n_rows, n_labels)
+    truth : ndarray of bool or int, shape (n_rows, n_labels)
+        Below 0 where it is not known: what is decided there is an alert, and in no other count.
     y_true : ndarray
         The truth as the user gave it.
     class_names : ndarray of two labels, or None
@@ -58,6 +71,7 @@ class BinaryRows:
 
     def __post_init__(self) -> None:
         self.n_rows, self.n_biases = self.margins.shape
+        self.true, self.known = self.truth == 1, self.truth >= 0
 
     def decide(self, bias: np.ndarray) -> np.ndarray:
         """Return True if each label is predicted, of shape (n_rows, n_labels)."""
@@ -67,18 +81,21 @@ class BinaryRows:
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """Return a score of decisions."""
         if not callable(objective):
-            hits, predicted = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
-            return float(objective.value(self._table(hits, predicted)))
+            return float(objective.value(self._table(*self._found(decisions))))
         named = decisions.astype(int)
         if self.class_names is not None:
             named = self.class_names[named[:, 0]]
         return _number(objective(self.y_true, named))
 
-    def _table(self, hits: np.ndarray, predicted: np.ndarray) -> Counts:
+    def _found(self, decisions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Hits and predictions of each label, where the truth is known."""
+        return (decisions & self.true).sum(axis=0), (decisions & self.known).sum(axis=0)
+
+    def _table(self, hits: np.ndarray, predicted: np.ndarray, alerts: Any = 0) -> Counts:
         """Counts of shape (..., n_labels), or of both classes."""
-        n, true, alerts = self.n_rows, self.truth.sum(axis=0), predicted.max(axis=-1)
+        n, true, alerts = self.n_rows, self.true.sum(axis=0), np.asarray(alerts)
         if self.class_names is None:
-            return Counts(hits, predicted, true, alerts, n)
+            return Counts(hits, predicted, true, alerts, n, int(self.known.sum()))
         hits = np.concatenate([n - predicted - true + hits, hits], axis=-1)
         both = np.concatenate([n - predicted, predicted], axis=-1)
         return Counts(hits, both, np.append(n - true, true), alerts, n, positive=1)
@@ -87,8 +104,7 @@ class BinaryRows:
         """Counts of some labels."""
         parts = self.margins[:, together], self.truth[:, together], self.y_true
         some, predicted = type(self)(*parts, self.class_names), decisions[:, together]
-        counts = some._table((predicted & some.truth).sum(axis=0), predicted.sum(axis=0))
-        return replace(counts, alerts=predicted.any(axis=1).sum())
+        return some._table(*some._found(predicted), predicted.any(axis=1).sum())
 
     def take(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
@@ -97,9 +113,9 @@ class BinaryRows:
 
     def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
         """The best bias; of labels with few positives, mostly the common one."""
-        true = self.truth.sum(axis=0)
+        true = self.true.sum(axis=0)
         if not per_class:
-            prior = np.log((true + 1) / (self.n_rows - true + 1))
+            prior = np.log((true + 1) / (self.known.sum(axis=0) - true + 1))
             scores = [self.score(objective, self.decide(-tau * prior)) for tau in TAUS]
             return -TAUS[int(np.argmax(scores))] * prior
         bias = np.zeros(self.n_biases)
@@ -144,8 +160,7 @@ class BinaryRows:
                 values.append(self.score(objective, decisions))
             scores = np.array(values)
         else:
-            others = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
-            tables = [np.tile(part, (len(kept), 1)) for part in others]
+            tables = [np.tile(part, (len(kept), 1)) for part in self._found(decisions)]
             tables[0][:, label], tables[1][:, label] = hits[kept], predicted[kept]
             scores = objective.value(self._table(*tables))
         if scores.max() <= now + 1e-12:
@@ -160,25 +175,18 @@ class BinaryRows:
         return {str(label): [i] for i, label in enumerate(self.labels)}
 
     def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
-        """Every threshold for some labels; between two margins, the middle."""
-        margins = self.margins[:, together] + bias[together]
-        order = np.argsort(-margins, axis=None, kind="stable")
-        sorted_margins = margins.ravel()[order]
-        ends = np.append(np.flatnonzero(np.diff(sorted_margins)) + 1, len(order))
-        n_predicted = np.append(0, ends)
-        edges = np.concatenate([sorted_margins[:1] + 2, sorted_margins, sorted_margins[-1:] - 2])
-        above, below = edges[n_predicted], edges[n_predicted + 1]
-        # A probability of 0 lies endlessly far below, and would count as much in a mean.
-        middle = np.maximum((above + below) / 2, above - FAR)
-        shifts = -np.where(middle < above, middle, below)
-        hits = np.append(0, np.cumsum(self.truth[:, together].ravel()[order]))[n_predicted]
-        alerts = n_predicted  # of one label; of more, a row counts once
-        if len(together) > 1:
-            highest = np.sort(margins.max(axis=1))
-            alerts = self.n_rows - np.searchsorted(highest, -shifts, "right")
-        true = self.truth[:, together].sum()
-        counts = Counts(hits[:, None], n_predicted[:, None], true[None], alerts, self.n_rows)
-        return shifts, counts
+        """Every threshold for some labels: between two margins whose truth is known, the middle."""
+        margins, known = self.margins[:, together] + bias[together], self.known[:, together]
+        order = np.argsort(-margins[known], kind="stable")
+        ordered, true = margins[known][order], self.true[:, together][known][order]
+        ends = np.append(np.flatnonzero(np.diff(ordered)) + 1, len(ordered))
+        predicted = np.append(0, ends)
+        shifts = -thresholds(ordered, predicted)
+        hits = np.append(0, np.cumsum(true))[predicted]
+        # A row is one alert, whichever of the labels it has.
+        alerts = self.n_rows - np.searchsorted(np.sort(margins.max(axis=1)), -shifts, "right")
+        tables = hits[:, None], predicted[:, None], true.sum()[None]
+        return shifts, Counts(*tables, alerts, self.n_rows, len(ordered))
 
 
 @dataclass

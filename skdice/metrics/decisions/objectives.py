@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -76,6 +76,10 @@ class Objective(ABC):
 
     def __sklearn_clone__(self) -> Self:
         return copy(self)
+
+
+# An objective, or a function from true and predicted labels to a number.
+Score = Objective | Callable[[Any, Any], float]
 
 
 @checked
@@ -212,7 +216,7 @@ class Cost(Objective):
 
     def value(self, counts: Counts) -> np.ndarray:
         """Mean cost of a row, negative."""
-        mean: np.ndarray = -counts.total(np.array(self.matrix)) / max(counts.n_rows, 1)
+        mean: np.ndarray = -counts.total(np.array(self.matrix)) / np.maximum(counts.n_rows, 1)
         return mean
 
     def describe(self) -> str:

@@ -10,33 +10,42 @@ import numpy as np
 
 from skdice._checks import checked, shown
 from skdice.inputs.labels import first
-from skdice.metrics.decisions.bounds import RecallAtPrecision
+from skdice.metrics.decisions.bounds import OfPredicted, Promise
 from skdice.metrics.decisions.counts import Counts
-from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
-from skdice.metrics.decisions.objectives import Fbeta, Objective
-from skdice.metrics.decisions.tuning import Tuning, bagged, bounded, tune
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, thresholds
+from skdice.metrics.decisions.objectives import Cost, Objective
+from skdice.metrics.decisions.tuning import Tuning, bagged, bounded
 
 __all__ = ["RejectAt"]
+
+MOST_PLACES = 500  # at which a window of rows to leave out may begin or end, and is tried
 
 
 @checked
 @dataclass(frozen=True)
-class RejectAt(RecallAtPrecision):
-    """The fewest rows left to a person so that the decisions on the others have a precision.
+class RejectAt(OfPredicted):
+    """The fewest rows left to a person so that of the others a share is decided right.
 
-    Of two classes these are the predicted positives of which the precision cannot be promised. Of
-    more classes and of several labels they are the rows that the model is least sure of, and the
-    precision is the share of the others that are decided right, with all their labels.
+    The rows that are left out are those of which the model is least sure. A row of several labels
+    is decided right if all its labels are. No bias is tuned. For a precision of the positive class
+    use `RecallAtPrecision`.
+
+    New, and not proven yet: it may change.
 
     Parameters
     ----------
-    precision : float
-        Between 0 and 1.
+    accuracy : float
+        Share of the decided rows that are right, between 0 and 1: 0.95 allows 5 % errors.
     confidence : float, default=0.95
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     strict : bool, default=False
         Whether to raise where the bound cannot be promised. Otherwise `fit` warns, and takes the
         best promise.
+
+    Notes
+    -----
+    Of several labels only rows whose labels are all known show whether a decision is right. `fit`
+    takes these, and raises where there are none.
 
     References
     ----------
@@ -47,10 +56,16 @@ class RejectAt(RecallAtPrecision):
     --------
     >>> from skdice.metrics import RejectAt
     >>> RejectAt(0.95).in_full()
-    'the fewest rows left to a person at precision 0.95'
+    'the fewest rows left to a person at accuracy of the decided rows 0.95'
     """
 
+    accuracy: float
+
+    parameter: ClassVar[str] = "accuracy"
+    measure: ClassVar[str] = "accuracy of the decided rows"
     maximised: ClassVar[str] = "share of rows decided"
+    successes_are: ClassVar[str] = "decided right"
+    evidence: ClassVar[str] = "rows"
 
     def in_full(self) -> str:
         """What is left to a person for which bound."""
@@ -104,55 +119,79 @@ def margin_of_share(sure: np.ndarray, share: float) -> float:
 
 def tune_rejecting(
     rows: BinaryRows, objective: Objective, share: float, n_draws: int = 20
-) -> Tuning:
-    """The bias with which one of two classes is decided best where a share of the rows is left out.
+) -> tuple[Tuning, float]:
+    """The decision with which one of two classes scores best, where some rows are left out.
 
-    The rows left out are those nearest to the threshold. The bias is the mean of the best ones of
-    `n_draws` bootstrap draws, as in `tune`.
+    At most a share of the rows is left out: those nearest to the threshold. The bias and the margin
+    are the means of the best ones of `n_draws` bootstrap draws, as in `tune`.
+
+    Returns
+    -------
+    tuning : Tuning
+    margin : float
+        Log-odds to the other decision below which a row is left out.
     """
-    return bagged(rows, lambda drawn: _best_middle(drawn, objective, share), n_draws)
+    found = bagged(rows, lambda drawn: _best_window(drawn, objective, share), n_draws)
+    tuning = Tuning(found.bias[:1], found.biases[:, :1])
+    sure = np.abs(rows.margins[:, 0] + tuning.bias)
+    return tuning, min(float(found.bias[1]), margin_of_share(sure, share))
 
 
-def _best_middle(rows: BinaryRows, objective: Objective, share: float) -> np.ndarray:
-    """The bias at the middle of the best window of rows to leave out."""
-    margins = rows.margins[:, 0]
-    order = np.argsort(-margins, kind="stable")
-    ordered, n = margins[order], len(margins)
-    hits = np.append(0, np.cumsum(rows.truth[order, 0]))
+def _best_window(rows: BinaryRows, objective: Objective, share: float) -> np.ndarray:
+    """The bias in the middle of the best window of rows to leave out, and half its width."""
+    order = np.argsort(-rows.margins[:, 0], kind="stable")
+    ordered, n = rows.margins[order, 0], rows.n_rows
+    hits = np.append(0, np.cumsum(rows.true[order, 0]))
     # Windows begin and end between rows with different margins.
     ends = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1, [n]])
-    size = int(share * n + 1e-9)
-    first = ends[ends <= n - size]
-    last = ends[np.searchsorted(ends, first + size, "right") - 1]
-    largest = last - first == (last - first).max()
-    first, last = first[largest], last[largest]
-    true = hits[-1] - (hits[last] - hits[first])
-    left = n - (last - first)
-    found = np.stack([left - first - (true - hits[first]), hits[first]], axis=-1)
+    worth = np.append(True, np.diff(hits[ends]) > 0)
+    if isinstance(objective, Cost) or not objective.alarms_never_gain:
+        worth[:] = True  # a mean of costs can gain where a right no is left out
+    first, last = _windows(ends, ends[worth], int(share * n + 1e-9))
+    left, left_out = n - (last - first), hits[last] - hits[first]
+    true = hits[-1] - left_out
+    right = np.stack([left - first - (true - hits[first]), hits[first]], axis=-1)
     predicted, both = np.stack([left - first, first], -1), np.stack([left - true, true], -1)
-    counts = Counts(found, predicted, both, first, left, positive=1)
-    best = int(np.argmax(objective.value(counts)))
-    edges = np.concatenate([ordered[:1] + 2, ordered, ordered[-1:] - 2])
-    high, low = ((edges[at] + edges[at + 1]) / 2 for at in (first[best], last[best]))
-    return np.array([-(high + low) / 2])
+    values = objective.value(Counts(right, predicted, both, first, left, positive=1))
+    best = np.lexsort([last - first, np.round(values, 12)])[-1]  # of the best, the largest
+    high, low = thresholds(ordered, np.array([first[best], last[best]]))
+    return np.array([-(high + low) / 2, (high - low) / 2])
+
+
+def _windows(ends: np.ndarray, worth: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where windows of at most `size` rows begin and end, among them the best.
+
+    A window that is not as large as it may be gains by a further false alarm at its upper end, and
+    loses by a further right no at its lower end, which scores more if it is decided. So one end is
+    right below a true row, which are the places in `worth`, or the window is as large as may be.
+    """
+    if len(worth) > MOST_PLACES:
+        worth = worth[np.linspace(0, len(worth) - 1, MOST_PLACES).astype(int)]
+    first, last = (worth[at] for at in np.triu_indices(len(worth)))
+    furthest = ends[np.searchsorted(ends, worth + size, "right") - 1]
+    earliest = ends[np.searchsorted(ends, worth - size)]
+    first, last = np.concatenate([first, worth, earliest]), np.concatenate([last, furthest, worth])
+    kept = last - first <= size
+    return first[kept], last[kept]
 
 
 def reject_at(
-    rows: BinaryRows | ClassRows, objective: RejectAt, two: bool, n_draws: int
-) -> tuple[np.ndarray, float, Any]:
+    rows: BinaryRows | ClassRows, objective: RejectAt
+) -> tuple[np.ndarray, float, Promise]:
     """The bias, the margin below which rows are left to a person, and the promise.
 
-    Of two classes the upper threshold keeps the bound, and the lower one is that of the best F1.
-    Else there is no bias, since the rows that chose it could not show what holds with it.
+    There is no bias, since the rows that chose it could not show what holds with it.
     """
-    if two and isinstance(rows, BinaryRows):
-        lower = -float(tune(rows, Fbeta(), n_draws=n_draws).bias[0])
-        bias, promise = bounded(rows, objective)
-        upper = max(-float(bias[0]), lower) if promise.promised else lower
-        return np.array([-(upper + lower) / 2]), (upper - lower) / 2, promise
+    if isinstance(rows, BinaryRows):
+        rows = rows.take(np.flatnonzero(rows.known.all(axis=1)))
+        if not rows.n_rows:
+            raise ValueError(
+                f"scoring={objective!r} needs rows whose labels are all known, and of those to "
+                "tune on there is none: complete the labels of some, or give another objective"
+            )
     none = np.zeros(rows.n_biases)
     if isinstance(rows, BinaryRows):
-        sure = sureness(rows.margins, True)
+        sure = np.abs(rows.margins).min(axis=1)
     else:
         sure = sureness(rows.log_p, False)
     right = (rows.decide(none) == rows.truth).reshape(rows.n_rows, -1).all(axis=1)

@@ -56,16 +56,18 @@ class SpanCounter:
         self.true = np.bincount(kinds, minlength=len(self.types) + 1)[1:]
 
     def counts(self, predicted: np.ndarray, kinds: Sequence[int] | None = None) -> Counts:
-        """Counts of each of `types`, or of some of them; alerts are sentences with a span."""
+        """Counts of each of `types`, or of some of them.
+
+        Alerts are sentences in which any of these spans is predicted, also where no truth is known.
+        """
         starts, ends, found = self._spans(predicted)
         hits = (self.end_at[starts] == ends) & (self.kind_at[starts] == found)
         n = len(self.types) + 1
         which = slice(None) if kinds is None else list(kinds)
-        if kinds is not None:
-            wanted = np.zeros(n, dtype=bool)
-            wanted[1:][which] = True
-            starts = starts[wanted[found]]
-        sentences = self.sentence[starts]  # in ascending order
+        wanted = np.zeros(n, dtype=bool)
+        wanted[1:][which] = True
+        alarms = (starts, ends, found) if not self.unknown.any() else self._spans(predicted, True)
+        sentences = self.sentence[alarms[0][wanted[alarms[2]]]]  # in ascending order
         alerts = np.count_nonzero(np.diff(sentences, prepend=-1))
         right, predicted = (np.bincount(k, minlength=n)[1:][which] for k in (found[hits], found))
         return Counts(right, predicted, self.true[which], np.asarray(alerts), len(self.lengths))
@@ -122,14 +124,19 @@ class SpanCounter:
         right = np.reshape(hits, (n - 1, n_steps)).T
         return Counts(right, predicted, self.true, np.zeros(()), len(self.lengths))
 
-    def _text_of(self, classes: np.ndarray | int) -> np.ndarray:
-        """Classes of all tokens, with a border around each sentence."""
+    def _text_of(self, classes: np.ndarray | int, whole: bool = False) -> np.ndarray:
+        """Classes of all tokens, with a border around each sentence.
+
+        Where the truth is not known, there is a border too, unless the `whole` text is asked for.
+        """
         text = np.full(self.n_places, self.border)
-        text[self.places] = np.where(self.unknown, self.border, classes)
+        text[self.places] = classes if whole else np.where(self.unknown, self.border, classes)
         return text
 
-    def _spans(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        text = self._text_of(flat)
+    def _spans(
+        self, flat: np.ndarray, whole: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        text = self._text_of(flat, whole)
         pairs = text[:-1] * (self.border + 1) + text[1:]  # as one number, which is faster
         starts = np.flatnonzero(self.starts.take(pairs)) + 1
         ends = np.flatnonzero(self.ends.take(pairs)) + 1
