@@ -1,6 +1,6 @@
 """One lock over what a process has only once.
 
-That is torch's global generators, the verbosity and patches of transformers, and warning filters.
+That is the verbosity and patches of transformers, warning filters, and a GPU that records.
 """
 
 import os

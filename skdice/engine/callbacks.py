@@ -148,6 +148,11 @@ def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None
                 "loss of held-out rows: give monitor='valid_score', which is better if higher (for "
                 "Checkpoint 'valid_score_best'), or 'train_loss'"
             )
+        if monitor in ("valid_score", "valid_score_best") and not validated:
+            raise ValueError(
+                f"callbacks holds {kind.__name__} with monitor={monitor!r}, and this fit has no "
+                "validation set: give early_stopping=True, or X_val and y_val where fit takes them"
+            )
         if not issubclass(kind, ScoringBase) or getattr(callback, "on_train", False):
             continue
         if not validated:

@@ -121,6 +121,8 @@ def test_scores_of_batches(fit, kind):
         (EarlyStopping(), "EarlyStopping.*'valid_loss'.*'valid_score'"),
         (EarlyStopping, "EarlyStopping.*'valid_loss'.*'valid_score'"),
         (Checkpoint(), "Checkpoint.*'valid_loss_best'.*'valid_score_best'"),
+        (EarlyStopping("valid_score"), "EarlyStopping.*'valid_score'.*no validation set"),
+        (Checkpoint("valid_score_best"), "Checkpoint.*'valid_score_best'.*no validation set"),
         (("mine", Checkpoint), "Checkpoint.*'valid_loss_best'.*'valid_score_best'"),
     ],
 )
