@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
@@ -258,8 +259,8 @@ class NetEstimator(BaseEstimator):
         blocks = self._outputs_of_held(held)
         return self.task.validation_score(self, held.examples, blocks)
 
-    def _outputs_of_held(self, held: Held) -> list[tuple[Any, Any]]:
-        return [(held.sources, self._outputs_of(held.sources, held.encoded))]
+    def _outputs_of_held(self, held: Held) -> Iterator[tuple[Any, Any]]:
+        yield held.sources, self._outputs_of(held.sources, held.encoded)
 
     def _outputs_of(self, sources: Any, encoded: Any) -> Any:
         """What the model gives for each row of encoded inputs."""
