@@ -13,7 +13,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 EXAMPLES = sorted(DOCS.parent.glob("examples/*/plot_*.py"))
 PACKAGES = (
-    "skdice", "skdice.text", "skdice.losses.functional", "skdice.losses", "skdice.model_selection",
+    "skdice", "skdice.text", "skdice.losses", "skdice.model_selection",
     "skdice.resampling", "skdice.metrics", "skdice.inspection", "skdice.datasets", "skdice.export",
 )  # fmt: skip
 GUIDE = ("searching", "models", "speed")  # pages of the guide that lie outside its folder

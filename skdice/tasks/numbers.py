@@ -208,7 +208,7 @@ def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
     n_positives = model.batch_size_ * share
     if n_positives < FEW_POSITIVES and model.batch_size_ < n_rows:
         warn(
-            f"batch_size={model.batch_size} holds {n_positives:.2g} rows of the rarest class on "
+            f"batch_size={model.batch_size} holds {n_positives:.3g} rows of the rarest class on "
             "average, and an overlap loss counts over a batch: give "
             f"batch_size={rows_of_batch('auto', n_rows, share)}, or 'auto'",
             FewRowsWarning,

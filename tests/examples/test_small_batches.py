@@ -34,17 +34,31 @@ def test_tables_are_of_means_over_fits(small, monkeypatch):
         {"job": {**job, "data": "gmb", "factor": 1}, "f1": 0.3},
         {"job": {**job, "data": "anger", "rows": small.MANY}, "f1": 0.1, "ap": 0.1},
     ]
-    full = {"part": "full", "data": "sms", "rows": 400, "rare": 16, "batch": 8, "loss": "dsc"}
+    of_numbers = {"part": "numbers", "data": small.FOUND, "batch": "auto", "loss": "dice"}
+    of_digits = {**of_numbers, "data": "five digits"}
     kept = [
-        {"job": {**full, "memory": memory, "seed": seed}, "f1": f1 + seed / 10, "ap": 0.5}
-        for memory, f1 in ((0, 0.2), ("formula", 0.4))
+        {"job": {**of_numbers, "seed": seed}, "f1": 0.2 + seed / 10, "ap": 0.5, "rows": 800}
         for seed in (0, 1)
+    ]
+    kept.append({"job": {**of_digits, "seed": 0}, "f1": 0.4, "rows": 182})
+    found = [(name, "`ce`", 0.5) for name in small.EIGHT]
+    found += [(name, "`dice`", 0.25 if name == "five digits" else 0.75) for name in small.EIGHT]
+    kept += [
+        {"job": {"part": "shares", "seed": 0, "data": name, "setting": setting}, "f1": f1}
+        | ({"ap": 0.9 * f1} if name != "five digits" else {})
+        for name, setting, f1 in found
     ]
     monkeypatch.setattr(small, "records", lambda: rates + kept)
     assert list(small.lines_of_rates())[2:] == [
         "| 8 |  | 1 | 30.0 |  |  |  |  | 30.0 |  |",
         "| 8 | x 0.5 | 3 | 60.0 |  | 60.0 / 80.0 |  |  |  | 10.0 / 10.0 |",
     ]
-    assert list(small.lines_of_full())[2:] == [
-        "| SMS | 400 | 16 | 8 | 4 |  |  | 25.0 / 50.0 | 45.0 / 50.0 |  |  |",
+    assert list(small.lines_of_numbers())[2:] == [
+        "| 30 columns, 4 %, 4,000 rows | auto | 800 |  |  | 25.0 / 50.0 |  |  |",
+        "| five digits | auto | 182 |  |  | 40.0 |  |  |",
+        "| **mean of the eight** | auto |  |  |  | 30.0 / 50.0 |  |  |",
     ]
+    *_, dice = small.lines_of_shares()
+    # Seven are 25 points ahead and one is 25 behind; average precision is of the seven.
+    assert dice.startswith("| `dice` | +18.8 / +22.5 | -25.0 / +22.5 | 75.0 / 67.5 | ")
+    assert dice.endswith("| 25.0 |")
