@@ -45,7 +45,13 @@ from skdice.engine.used_embeddings import training_used_embeddings
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
 LEAST_GAIN = 1.2  # by bfloat16, from which precision="auto" trains in it on a CPU
 MOST_SKIPPED = 10  # updates in a row that end a fit
-HIDDEN = ("eager", "train_batch_count", "batches")  # from the table of epochs
+HIDDEN = (
+    "eager",
+    "peak_lr",
+    "max_epochs",
+    "train_batch_count",
+    "batches",
+)  # from the table of epochs
 CHECKED = 50  # updates between two looks at the losses: a GPU waits for each
 
 
@@ -419,6 +425,10 @@ class FineTuningNet(NeuralNet):
             return
         self.lr_of_epoch_ = self.lr_of_epoch_ or float(self.optimizer_.param_groups[0]["lr"])
         self.history.record("lr", self.lr_of_epoch_)
+        self.history.record("peak_lr", float(self.lr))
+        self.history.record(
+            "max_epochs", len(self.history) if not self.n_updates_ else self.max_epochs
+        )
         on_cpu = torch.device(self.device).type == "cpu"
         batch: Update | None = None  # stays, if a checkpoint holds the epoch's last update
         for batch in iterator if on_cpu else ahead(iterator):

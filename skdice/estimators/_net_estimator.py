@@ -127,8 +127,8 @@ class NetEstimator(BaseEstimator):
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
-        check_given(self.loss)
         check_params(self)
+        check_given(self.loss)
         self._check_inference_params()
         if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
             raise ValueError(
@@ -273,11 +273,9 @@ class NetEstimator(BaseEstimator):
         if nothing is not None:
             updates = self.net_.done_
             warn(
-                f"the fitted model {nothing}: the outputs of its last epoch say so for every "
-                f"training row. It made {updates} updates at lr={self.lr_:g}, which may be too "
-                "few, or too high a rate for the encoder to keep what it knew: try more "
-                "max_epochs, or another lr. Where positives are rare, one half may be too high a "
-                "threshold: BiasTunedClassifier finds another",
+                f"the fitted model {nothing}, in the whole last epoch. After {updates} updates at "
+                f"lr={self.lr_:g}: train longer (max_epochs), or at another lr. Where positives "
+                "are rare, one half may be too high a threshold: BiasTunedClassifier finds another",
                 CollapseWarning,
             )
 

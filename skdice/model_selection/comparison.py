@@ -70,7 +70,7 @@ class Comparison:
     >>> from skdice.model_selection import compare_losses
     >>> X, y = make_classification(200, weights=[0.9], random_state=0)
     >>> options = {"losses": ["ce", "dsc"], "seeds": 1, "X_test": X, "y_test": y}
-    >>> result = compare_losses(DiceClassifier(max_epochs=1), X, y, **options)
+    >>> result = compare_losses(DiceClassifier(max_epochs=20), X, y, **options)
     >>> print(result)
     in % (class 1)
     row  precision  recall  accuracy    F1    to the highest

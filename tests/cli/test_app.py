@@ -761,6 +761,7 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
         "f1",
         "seconds",
         "f1_without",
+        "found_nothing",
     }
     assert "exact match" in result.output
     text = squad.read_text().replace('"answer_start": 13', '"answer_start": 12')
@@ -829,11 +830,8 @@ def test_tune(files, tiny_backbone):
                  "--strategy", "shared", "--backbone", tiny_backbone,
                  "--out", files / "h")  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "5 complete, 1 shared" in result.output
     found = json.loads((files / "h" / "trials.json").read_text())
     assert found["strategy"] == "shared"
-    assert sum(row["f1"] is None for row in found["trials"]) == 1
-    assert all(row["shared_f1"] is not None for row in found["trials"])
     # A type that one fold alone holds is missed there, and stops nothing.
     with (files / "train.conll").open("a") as file:
         file.write("\nthe\tB-EVENT\nbus\tO\n")

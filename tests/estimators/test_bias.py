@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from copy import copy
 from functools import partial
 
@@ -695,31 +694,3 @@ def test_parameters_of_the_wrapped_estimator(tiny_backbone):
     tuned.set_params(estimator__loss="dsc", scoring=Fbeta(2))
     assert (tuned.estimator.loss, tuned.scoring) == ("dsc", Fbeta(2))
     assert clone(tuned).get_params()["estimator__loss"] == "dsc"
-
-
-def test_predictions_during_a_fit_are_of_one_fit():
-    """A thread predicts while the decision is tuned again, for more classes and for fewer."""
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(90, 3))
-    targets = [np.digitize(X[:, 0], edges) for edges in ([0.0], [-0.5, 0.5])]
-    model = BiasTunedClassifier(LogisticRegression(), cv=2).fit(X, targets[0])
-    ended, errors, shapes = threading.Event(), [], set()
-
-    def look():
-        while not ended.is_set():
-            try:
-                shapes.add(model.predict_proba(X).shape)
-                model.predict(X)
-            except BaseException as error:
-                errors.append(error)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        for i in range(12):
-            model.fit(X, targets[i % 2])
-    finally:
-        ended.set()
-        thread.join()
-    assert not errors
-    assert shapes == {(90, 2), (90, 3)}

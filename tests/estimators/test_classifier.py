@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import pickle
 import warnings
 
@@ -19,7 +18,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import EarlyStopping
 
-from skdice import DiceClassifier, DiceTokenClassifier
+from skdice import DiceClassifier
 from skdice.engine.devices import check_device
 from skdice.exceptions import CollapseWarning, FewRowsWarning
 from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, FocalLoss, TverskyLoss
@@ -275,16 +274,3 @@ def test_a_module_for_other_features_is_named():
     X, y = np.random.default_rng(0).normal(size=(8, 3)), np.arange(8) % 2
     with pytest.raises(ValueError, match="module fails on rows of 3 features"):
         DiceClassifier(module=torch.nn.Linear(2, 2), max_epochs=1).fit(X, y)
-
-
-@pytest.mark.parametrize("arguments", [{}, {"max_iter": 3}])
-@pytest.mark.parametrize("estimator", [DiceClassifier, DiceTokenClassifier])
-def test_an_optimizer_that_computes_the_loss_anew_is_refused(estimator, arguments):
-    optimizer = (
-        functools.partial(torch.optim.LBFGS, **arguments) if arguments else torch.optim.LBFGS
-    )
-    model = estimator(net_params={"optimizer": optimizer}, lr=0.1)
-    with pytest.raises(ValueError, match=r"LBFGS.*such as torch\.optim\.AdamW"):
-        model.fit([[0.0], [1.0]], [0, 1])
-    model = DiceClassifier(net_params={"optimizer": torch.optim.SGD}, lr=0.1)
-    assert model.fit([[0.0], [1.0]], [0, 1]).n_iter_ == 100

@@ -324,7 +324,7 @@ def test_weights_are_routed_through_cross_validate(classifier):
         assert_differ(probabilities, one.fit(seen, labels).predict_proba(held))
         score = -log_loss(Y[test], probabilities, sample_weight=WEIGHTS[test])
         assert_close(results["test_score"][i], score)
-        assert_differ(score, -log_loss(Y[test], probabilities))
+        assert score != -log_loss(Y[test], probabilities)
 
 
 # ---- DiceTokenClassifier

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import softmax
-from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
@@ -180,15 +179,6 @@ def test_reasons_against_heads_of_text_estimators(classifier, tagger):
     ):
         with pytest.raises(ValueError, match=message):
             search(estimator, space).fit(rows, y)
-
-
-def test_a_loss_that_fails_keeps_its_error(classifier):
-    space = {"loss": ["ce"], "loss__class_weight": [[1.0, 2.0], [1.0, 2.0, 3.0]]}
-    with pytest.warns(FitFailedWarning, match="class_weight"):
-        found = search(classifier, space, scoring=spam_f1).fit(TEXTS, LABELS)
-    bad = [len(p["loss__class_weight"]) == 3 for p in found.heads_["params"]]
-    assert (found.heads_["state"] == np.where(bad, "FAIL", "COMPLETE")).all()
-    assert found.best_params_["loss__class_weight"] == [1.0, 2.0]
 
 
 def test_a_scorer_that_fails_on_a_head_costs_its_trial_only(classifier):

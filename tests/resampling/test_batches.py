@@ -150,7 +150,7 @@ def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone):
         batch_size=4,
         random_state=0,
         sampler=RandomUnderSampler(),
-        callbacks=[Tells(before=lambda net, batch: targets.append(batch[0][1].numpy()))],
+        callbacks=[Tells(before=lambda net, batch: targets.append(batch.target.numpy()))],
     ).fit(TEXTS, Y)
     assert Counter(np.concatenate(targets).tolist()) == {0: 4, 1: 4}
     assert len(targets) == 2  # an epoch of four rows is one batch
