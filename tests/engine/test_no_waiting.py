@@ -257,7 +257,7 @@ def test_accumulation_weights_and_frozen_layers_do_not_wait(name, tiny_backbone)
         backbone=tiny_backbone, max_epochs=1, batch_size=1, gradient_accumulation=2, frozen=1
     )
     net, batch = step_of(model, X, y, weight=np.arange(1.0, len(X) + 1))
-    assert len(batch) == 2
+    assert len(batch.parts) == 2
     run_without_values(net, batch)
 
 
