@@ -127,6 +127,10 @@ class NetEstimator(BaseEstimator):
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
+        if self.loss is None or callable(
+            self.loss
+        ):  # it may be torch's, or a class: say what to give
+            check_given(self.loss)
         check_params(self)
         check_given(self.loss)
         self._check_inference_params()

@@ -190,7 +190,13 @@ class Loss(ParametrizedModule):
         for part in self.parts.values():
             part.prepare(class_counts, background, multilabel, n_samples, classes)
         factors = {name: getattr(self, name, None) for name in PER_CLASS}
-        labels = list(range(len(counts)) if classes is None else np.asarray(classes).tolist())
+        labels = list(range(len(counts)))
+        if classes is not None:
+            if not isinstance(classes, (list, tuple, np.ndarray)):
+                raise ValueError(f"classes={shown(classes)} must hold the label of each class")
+            labels = list(
+                np.atleast_1d(classes).tolist() if isinstance(classes, np.ndarray) else classes
+            )
         _check_lengths(factors, labels)
         self.background_ = background
         self.multilabel_ = multilabel
