@@ -257,6 +257,7 @@ def test_workers_train_alone(monkeypatch):
 
 def test_a_search_does_not_run_in_processes_that_train_one_model(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv(ranks.OWNER, raising=False)
     monkeypatch.setenv("RANK", "0")
     X, y = data()[DiceClassifier]
     search = LossSearchCV(DiceClassifier(), {"loss": ["ce", "dice"]}, n_trials=2)
