@@ -28,6 +28,8 @@ pos_label : label or None
     numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
 backbone : str
     An encoder or decoder that `AutoModel` loads, by hub id or local folder.
+revision : str or None
+    A branch, a tag or a commit of the backbone on the hub; None is its newest commit.
 max_length : int or None
     Longest window in subwords; None is what the backbone allows, 512 at most.
 """)

@@ -10,13 +10,19 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
-from skdice.folders import settled
+from skdice.folders import refuse_left
 
 
-def local_folder(source: str | Path) -> Path:
+def local_folder(source: str | Path, revision: str | None) -> Path:
     """A folder as it is, or the files of a repository on the hub."""
-    folder = settled(Path(source).expanduser())
+    folder = Path(source).expanduser()
+    refuse_left(folder)
     if folder.is_dir():
+        if revision is not None:
+            raise ValueError(
+                f"revision={revision!r} is for a hub id, and {str(source)!r} is a folder: leave "
+                "revision out"
+            )
         return folder
     name = str(source)
     if isinstance(source, Path) or not backbones.is_hub_id(name):
@@ -28,12 +34,12 @@ def local_folder(source: str | Path) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name))
+        return Path(snapshot_download(name, revision=revision))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise ValueError(
             f"{name!r} is no folder, and could not be fetched from the hub "
-            f"({type(error).__name__}): check the name, the network and, for a private repository, "
-            "hf auth login"
+            f"({type(error).__name__}): check the name, the revision, the network and, for a "
+            "private repository, hf auth login"
         ) from error
 
 
