@@ -94,6 +94,17 @@ def _cached_snapshot(name: str, revision: str | None) -> str | None:
     return str(folder) if weights else None
 
 
+def license_of(backbone: str, revision: str | None = None) -> str | None:
+    """The license that the README.md of `backbone` states, if there is one on this machine."""
+    from huggingface_hub import ModelCard
+
+    with contextlib.suppress(Exception):  # the folder may be gone, or its card be no card
+        readme = Path(find_backbone(backbone, revision)) / "README.md"
+        stated: str | None = ModelCard.load(readme).data.license
+        return stated
+    return None
+
+
 @contextlib.contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Hide loading bars and notes about unused heads, then restore the caller's settings.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from pathlib import Path
@@ -48,10 +49,12 @@ def push(
     repo_id: str,
     private: bool | None,
     metrics: dict[str, float] | None,
+    card: dict[str, Any] | None,
     token: str | None,
 ) -> str:
     """Upload what `save_pretrained` of a model writes; returns the address of the commit."""
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
 
     check_is_fitted(model)
     if not backbones.is_hub_id(repo_id):
@@ -60,9 +63,13 @@ def push(
         )
     if token is not None and not re.fullmatch("[!-~]+", token):
         raise ValueError("token is empty, or holds characters that no token has")
-    kind = type(getattr(model, "estimator_", model)).__name__
+    inner = getattr(model, "estimator_", model)
+    kind, backbone = type(inner).__name__, str(getattr(inner, "backbone", "."))
+    if backbones.is_hub_id(backbone) and not Path(backbone).is_dir():
+        with contextlib.suppress(HfHubHTTPError, OSError):  # a private one, or one without a card
+            hf_hub_download(backbone, "README.md", revision=inner.revision, token=token)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = model.save_pretrained(temporary, metrics=metrics)
+        folder = model.save_pretrained(temporary, metrics=metrics, card=card)
         api = HfApi(token=token)
         api.create_repo(repo_id, private=private, exist_ok=True)
         done = api.upload_folder(

@@ -105,7 +105,12 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
 # ---- saving
 
 
-def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = None) -> Path:
+def save(
+    estimator: Any,
+    folder: str | Path,
+    metrics: dict[str, float] | None = None,
+    card: dict[str, Any] | None = None,
+) -> Path:
     """Write `estimator` to `folder`, which is replaced as a whole when all is written."""
     module = estimator.module_
     _check_numbers(module, "the fitted model")
@@ -120,7 +125,7 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
         "history": _history(estimator),
         "chosen": {name: vars(estimator)[name] for name in _CHOSEN if name in vars(estimator)},
     }
-    card = model_card(estimator, metrics or {})
+    readme = model_card(estimator, metrics or {}, card or {}).encode()
     if caveat := estimator.task.pipeline_caveat(estimator):
         warn(caveat, ServingWarning)
     if estimator.verbose and not isinstance(module, TaskModel):
@@ -134,8 +139,8 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
             for path in sorted(new.rglob("*"))
             if path.is_file()
         }
-        state["card"] = hashlib.sha256(card.encode()).hexdigest()
-        (new / _card_name(Path(folder))).write_bytes(card.encode())
+        state["card"] = hashlib.sha256(readme).hexdigest()
+        (new / _card_name(Path(folder))).write_bytes(readme)
         state["checksum"] = _checksum_of(state)
         text = json.dumps(state, indent=2, ensure_ascii=False)
         (new / STATE).write_text(text, encoding="utf-8")

@@ -338,7 +338,11 @@ class TransformerEstimator(Scored, NetEstimator):
 
     @checked
     def save_pretrained(
-        self, folder: str | Path, *, metrics: dict[str, float] | None = None
+        self,
+        folder: str | Path,
+        *,
+        metrics: dict[str, float] | None = None,
+        card: dict[str, Any] | None = None,
     ) -> Path:
         """Write the fitted estimator as a model of transformers, with all other state as JSON.
 
@@ -356,7 +360,11 @@ class TransformerEstimator(Scored, NetEstimator):
             as a whole, when the new one is complete; other files stay. If others wrote or changed
             the README.md, that stays too, and the card is ``MODEL_CARD.md``.
         metrics : dict or None, default=None
-            Scores for the model card, such as ``{"test F1": 0.471}``.
+            Scores for the model card, such as ``model.evaluate(X_test, y_test)``.
+        card : dict or None, default=None
+            More of the card's metadata, by the hub's names, such as ``{"language": "en",
+            "datasets": "sms_spam", "license": "mit"}``. The license is the backbone's if its
+            README.md is on this machine and says one; `metrics` become the ``model-index``.
 
         Returns
         -------
@@ -382,7 +390,7 @@ class TransformerEstimator(Scored, NetEstimator):
             If the folder or the one that holds it cannot be written; what was there stays.
         """
         self._check_fitted()
-        return storage.save(self, folder, metrics)
+        return storage.save(self, folder, metrics, card)
 
     @classmethod
     @checked
@@ -482,6 +490,7 @@ class TransformerEstimator(Scored, NetEstimator):
         *,
         private: bool | None = None,
         metrics: dict[str, float] | None = None,
+        card: dict[str, Any] | None = None,
         token: str | None = None,
     ) -> str:
         """Upload what `save_pretrained` writes to the Hugging Face hub.
@@ -492,8 +501,8 @@ class TransformerEstimator(Scored, NetEstimator):
             Such as ``"ann/town-notes-tagger"``; made if missing.
         private : bool or None, default=None
             Of a repository that is made; None takes the organisation's setting.
-        metrics : dict or None, default=None
-            As in `save_pretrained`.
+        metrics, card : dict or None, default=None
+            As in `save_pretrained`; the backbone's license is fetched from the hub.
         token : str or None, default=None
             None is the one that ``hf auth login`` stored.
 
@@ -509,4 +518,4 @@ class TransformerEstimator(Scored, NetEstimator):
         ValueError
             If `repo_id` is no possible name of a repository.
         """
-        return hub.push(self, repo_id, private, metrics, token)
+        return hub.push(self, repo_id, private, metrics, card, token)

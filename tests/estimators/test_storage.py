@@ -33,6 +33,7 @@ from skdice import (
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
     DiceTokenClassifier,
+    TransformerFeatures,
 )
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import encode
@@ -664,6 +665,30 @@ def test_the_card_says_what_the_model_is(tiny_backbone, sentences, tmp_path):
     assert ModelCard.load(own / "README.md").data.to_dict()["library_name"] == "skdice"
 
 
+def test_the_metadata_of_the_card(tiny_backbone, tmp_path):
+    backbone = shutil.copytree(tiny_backbone, tmp_path / "backbone")
+    (backbone / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    model = classifier(str(backbone))
+    metrics = model.evaluate(TEXTS, LABELS)
+
+    def metadata(**card):
+        folder = model.save_pretrained(tmp_path / "m", metrics=metrics, card=card)
+        return ModelCard.load(folder / "README.md").data
+
+    data = metadata(language="en", datasets=["ann/texts"])
+    assert (data.license, data.language, data.datasets) == ("apache-2.0", "en", ["ann/texts"])
+    assert {result.metric_type: result.metric_value for result in data.eval_results} == metrics
+    assert {(r.task_type, r.dataset_name) for r in data.eval_results} == {
+        ("text-classification", "ann/texts")
+    }
+    assert metadata(license="mit").license == "mit"
+    (backbone / "README.md").write_text("no metadata")
+    assert metadata().license is None
+    tuned = BiasTunedClassifier(model, cv="prefit").fit(TEXTS, LABELS)
+    folder = tuned.save_pretrained(tmp_path / "tuned", card={"language": "de"})
+    assert ModelCard.load(folder / "README.md").data.language == "de"
+
+
 HOSTILE = [
     *("a`b", "a\n# Heading", "a|b", "a\\|b", "``", "`", " a ", "", "<b>bold</b>", "a\r\nb", "|"),
     *("\n\n<script>x", "a` <i>x</i>", "[x](http://e)", "![x](y)", "*x*", "_x_", "\x1b[31m", "$x$"),
@@ -701,13 +726,13 @@ def of_hostile_names(tiny_backbone):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_cannot_leave_their_cell(of_hostile_names, name):
-    card = model_card(of_hostile_names, {name: 0.5})
+    card = model_card(of_hostile_names, {name: 0.5}, {})
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
     rows = cells(card.partition("---\n\n")[2])
     assert [shown, "2"] in rows or [shown.strip(" "), "2"] in rows
     assert [shown, "0.5"] in rows or [shown.strip(" "), "0.5"] in rows
     assert len(rows) == len(
-        cells(model_card(of_hostile_names, {"F1": 0.5}).partition("---\n\n")[2])
+        cells(model_card(of_hostile_names, {"F1": 0.5}, {}).partition("---\n\n")[2])
     )
     assert {len(row) for row in rows} == {2}
     headings = re.findall("^#+ .*$", card, flags=re.MULTILINE)
@@ -748,6 +773,51 @@ def test_to_the_hub_and_back(tiny_backbone, sentences, tmp_path, monkeypatch):
         tuned.push_to_hub("ann/tuned")
         again = DiceTokenClassifier.from_pretrained("ann/tuned")
         assert again.predict(sentences[0]).tolist() == tuned.predict(sentences[0]).tolist()
+
+
+def test_a_revision_of_a_backbone_and_of_a_model(tiny_backbones, tmp_path, monkeypatch):
+    def files(folder):
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+    old = {**files(tiny_backbones["bert"]), "README.md": b"---\nlicense: mit\n---\n"}
+    with fake_hub() as hub:
+        use_hub(monkeypatch, hub, tmp_path / "cache")
+        roberta = files(tiny_backbones["roberta"])
+        hub.repos["ann/base"] = {"private": False, "files": roberta, "tags": {"v1": old}}
+        model = classifier("ann/base", revision="v1")
+        assert model.module_.encoder.config.model_type == "bert"
+        assert classifier("ann/base").module_.encoder.config.model_type == "roberta"
+        features = TransformerFeatures(backbone="ann/base", revision="v1").fit(TEXTS)
+        assert features.encoder_.config.model_type == "bert"
+        with pytest.raises(ValueError, match=r"'ann/base'.* could not be fetched"):
+            classifier("ann/base", revision="v2")
+        model.push_to_hub("ann/model")
+        stored = hub.repos["ann/model"]
+        card = stored["files"]["README.md"].decode()
+        assert "| Backbone | ann/base at v1 |" in card
+        assert "license: mit" in card
+        stored["tags"] = {"first": dict(stored["files"])}
+        classifier(tiny_backbones["bert"], y=["x", "y"] * 6).push_to_hub("ann/model")
+        for read in (
+            DiceSequenceClassifier.from_pretrained,
+            DiceSequenceClassifier.from_transformers,
+        ):
+            assert read("ann/model").classes_.tolist() == ["x", "y"]
+            again = read("ann/model", revision="first")
+            assert again.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
+        assert (
+            DiceSequenceClassifier.from_pretrained("ann/model", revision="first").revision == "v1"
+        )
+        model.set_params(warm_start=True, revision=None)
+        with pytest.raises(ValueError, match="revision=None is not what the model was fitted with"):
+            model.fit(TEXTS, LABELS)
+    folder = model.save_pretrained(tmp_path / "m")
+    for refused in (
+        lambda: DiceSequenceClassifier.from_pretrained(folder, revision="v1"),
+        lambda: classifier(str(folder), revision="v1"),
+    ):
+        with pytest.raises(ValueError, match="revision='v1' is for a hub id"):
+            refused()
 
 
 # ---- schemes that a pipeline does not join
