@@ -784,6 +784,8 @@ def test_a_revision_of_a_backbone_and_of_a_model(tiny_backbones, tmp_path, monke
         use_hub(monkeypatch, hub, tmp_path / "cache")
         roberta = files(tiny_backbones["roberta"])
         hub.repos["ann/base"] = {"private": False, "files": roberta, "tags": {"v1": old}}
+        for revision in ("main", "v1"):
+            huggingface_hub.snapshot_download("ann/base", revision=revision)
         model = classifier("ann/base", revision="v1")
         assert model.module_.encoder.config.model_type == "bert"
         assert classifier("ann/base").module_.encoder.config.model_type == "roberta"
