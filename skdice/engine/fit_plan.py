@@ -208,8 +208,8 @@ def encode(
 def without_weights(model: Any) -> Any:
     """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
     blank = draft_of(model)
-    blank.tokenizer_ = backbones.load_tokenizer(model.backbone)
-    encoder = backbones.encoder_without_weights(model.backbone)
+    blank.tokenizer_ = backbones.load_tokenizer(model.backbone, model.revision)
+    encoder = backbones.encoder_without_weights(model.backbone, model.revision)
     blank.module_ = SimpleNamespace(encoder=encoder, adapted=model.adapter is not None)
     return blank
 

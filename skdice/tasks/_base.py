@@ -146,9 +146,8 @@ class Task(ABC):
 
     def uses_native_head(self, model: Any) -> bool:
         """Return whether the head is the architecture's own, as transformers has it."""
-        return (
-            backbones.class_with_head(self.head, backbones.load_config(model.backbone)) is not None
-        )
+        config = backbones.load_config(model.backbone, model.revision)
+        return backbones.class_with_head(self.head, config) is not None
 
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
@@ -159,14 +158,17 @@ class Task(ABC):
     ) -> None:
         """Set on `model` the tokenizer and a module: the encoder with a new head."""
         device = resolve_device(model.device)
-        tokenizer = backbones.load_tokenizer(model.backbone)
+        tokenizer = backbones.load_tokenizer(model.backbone, model.revision)
         n_outputs = self.n_outputs(model) if n_outputs is None else n_outputs
         with seeded(seed, device):
             if self.uses_native_head(model):
-                loaded = backbones.load_with_head(model.backbone, str(self.head), n_outputs)
+                loaded = backbones.load_with_head(
+                    model.backbone, str(self.head), n_outputs, model.revision
+                )
                 module: EncoderModule = TaskModel(loaded, str(self.head), model.dropout)
             else:
-                module = self.assemble(model, backbones.load_encoder(model.backbone), n_outputs)
+                encoder = backbones.load_encoder(model.backbone, model.revision)
+                module = self.assemble(model, encoder, n_outputs)
         with seeded(seed, device):  # the model may have drawn numbers for a head of its own
             if isinstance(module, TaskModel):
                 module.reset_output_layer()

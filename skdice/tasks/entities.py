@@ -74,7 +74,7 @@ class Entities(Tagging):
             rows = [_without_glued(text, row) for text, row in zip(texts, rows, strict=True)]
         weights = check_weights(sample_weight, len(texts))
         if not hasattr(model, "tokenizer_"):  # which the words are those of
-            model.tokenizer_ = backbones.load_tokenizer(model.backbone)
+            model.tokenizer_ = backbones.load_tokenizer(model.backbone, model.revision)
         words = split_texts(model.tokenizer_, texts)
         tags, misfits = align(texts, rows, words, model.misaligned, model.overlapping)
         warn_of(misfits, rows)

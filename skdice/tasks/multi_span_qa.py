@@ -67,7 +67,7 @@ class MultiSpanReading(QuestionRows, Tagging):
         if not any(answers):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
         if not hasattr(model, "tokenizer_"):
-            model.tokenizer_ = backbones.load_tokenizer(model.backbone)
+            model.tokenizer_ = backbones.load_tokenizer(model.backbone, model.revision)
         tags, misfits, spans = self._align(model, pairs, answers)
         warn_of(misfits, spans, kept)
         return Examples(pairs, tags, None if weights is None else weights[kept])
