@@ -210,7 +210,7 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
-    OUT.print(_table(f"in % ({comparison.measure})", *comparison.table()))
+    OUT.print(str(comparison), soft_wrap=True, markup=False, highlight=False)
     lines = [
         [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
         for name in comparison.measures[len(comparison.averages) :]

@@ -109,16 +109,3 @@ def check_classes(y: Any, splits: list[Any]) -> None:
                     f"cv leaves the {what} out of the training rows of fold {fold}: use fewer "
                     f"folds, or {'Multilabel' if several else ''}StratifiedKFold"
                 )
-
-
-def check_tags(y: Any, splits: list[Any]) -> None:
-    """Refuse folds that train without a type, which a tagger's own score would refuse."""
-    types = [{tag.partition("-")[2] or tag for tag in row if tag is not None} for row in y]
-    for fold, (train, test) in enumerate(splits):
-        known, asked = (set().union(*(types[i] for i in rows)) for rows in (train, test))
-        if missing := sorted(asked - known - {"O"}):
-            raise ValueError(
-                f"cv leaves the tag {missing[0]!r} out of the training rows of fold {fold}, which "
-                "the tagger's own score refuses: use fewer folds, or scoring="
-                "skdice.metrics.span_f1_scorer, which counts it as missed"
-            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from numbers import Number
 from typing import Any
@@ -175,16 +175,6 @@ def ended_trials(study: Any) -> list[tuple[Any, Record]]:
     """The trials of a study that ran to their end, with their records; not interrupted ones."""
     known = (trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished())
     return [(t, Record(**t.user_attrs[RECORD])) for t in known if RECORD in t.user_attrs]
-
-
-def stop_after(n_trials: int) -> Callable[[Any, Any], None]:
-    """A callback that ends a search once so many trials of its study have ended."""
-
-    def stop(study: Any, trial: Any) -> None:
-        if len(ended_trials(study)) >= n_trials:
-            study.stop()
-
-    return stop
 
 
 def cv_results(study: Any, n_splits: int, spaces: Sequence[Any]) -> dict[str, Any]:

@@ -442,9 +442,7 @@ def test_compare_prints_the_table_of_python(files, tiny_backbone, monkeypatch):
         "--features", "--max-epochs", 1, "--backbone", tiny_backbone, "--out", files / "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    names, lines = found[0].table()
-    shown = [re.split(" {2,}", line.strip()) for line in result.output.splitlines()]
-    assert all(cells in shown for cells in (names, *lines))
+    assert str(found[0]) in result.output
 
 
 def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):

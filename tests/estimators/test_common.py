@@ -400,15 +400,12 @@ class Recorded(LogisticRegression):
         return super().fit(X, y, sample_weight)
 
 
-@pytest.mark.parametrize("kind", ["tuned", "search"])
-def test_weights_are_routed_to_the_inner_estimator(kind):
+def test_weights_are_routed_to_the_inner_estimator():
     X, y = make_classification(60, random_state=0)
     weights = np.full(60, 2.0)
 
     def make(inner):
-        if kind == "tuned":
-            return BiasTunedClassifier(inner, cv=2)
-        return LossSearchCV(inner, {"C": [0.1, 1.0]}, n_trials=1, cv=2, random_state=0)
+        return BiasTunedClassifier(inner, cv=2)
 
     with sklearn.config_context(enable_metadata_routing=True):
         Recorded.seen = []
@@ -425,18 +422,18 @@ def test_weights_are_routed_to_the_inner_estimator(kind):
         assert set(Recorded.seen) == {None}
         with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
             make(Recorded()).fit(X, y, sample_weight=weights)
-    Recorded.seen = []
-    make(Recorded()).fit(X, y, sample_weight=weights)
-    assert sorted(Recorded.seen) == [60.0, 60.0, 120.0]
+    search = LossSearchCV(Recorded(), {"C": [0.1, 1.0]}, n_trials=1, cv=2, random_state=0)
+    for model in (make(Recorded()), search):
+        Recorded.seen = []
+        model.fit(X, y, sample_weight=weights)
+        assert sorted(Recorded.seen) == [60.0, 60.0, 120.0]
 
 
-def test_groups_are_routed_to_the_splitter():
+def test_groups_go_to_the_splitter():
     X, y = make_classification(60, random_state=0)
     groups = np.repeat(np.arange(6), 10)
     search = LossSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_trials=1, cv=GroupKFold(3))
-    for routing in (False, True):
-        with sklearn.config_context(enable_metadata_routing=routing):
-            assert search.fit(X, y, groups=groups).n_splits_ == 3
+    assert search.fit(X, y, groups=groups).n_splits_ == 3
 
 
 @pytest.mark.parametrize("kind", ["logistic", "heads"])
