@@ -74,6 +74,11 @@ class Candidate:
         return isinstance(self.loss, str) and self.loss in BASELINES
 
     @property
+    def is_loss(self) -> bool:
+        """True if it trains the estimator of the comparison."""
+        return self.loss is not None and not self.is_baseline
+
+    @property
     def depends_on_seed(self) -> bool:
         """True unless it is a baseline by itself, which draws inner folds at most: one run does.
 
@@ -101,6 +106,8 @@ def seeded(model: Any, seed: int) -> Any:
 
 def candidates_of(losses: Sequence[Any] | Mapping[str, Any], estimator: Any) -> list[Candidate]:
     """The rows of a comparison, from losses in words, as objects, or estimators by name."""
+    if not len(losses):
+        raise ValueError(f"losses={losses!r} must name at least one")
     named = losses if isinstance(losses, Mapping) else dict(enumerate(losses))
     found = []
     for name, given in named.items():

@@ -158,19 +158,15 @@ class Comparison:
         averages = [name for name in self.averages if name != "f1"]
         spread = "F1 ± sd" if any(model.has_spread for model in models) else "F1"
         names = ["row", *(name.replace("_", " ").replace("f1", "F1") for name in averages), spread]
-        lines = [
-            [
-                model.label,
-                *(f"{100 * model.mean(name):.1f}" for name in averages),
-                f"{100 * model.mean('f1'):.1f}"
-                + (f" ± {100 * model.sd('f1'):.1f}" if model.has_spread else ""),
-            ]
-            for model in models
-        ]
-        if len(models) > 1:
-            names.append("to the highest")
-            for model, line in zip(models, lines, strict=True):
-                line.append(model.empty_note or self._apart(model, *known[id(model)]))
+        lines = []
+        for model in models:
+            means = (f"{100 * model.mean(name):.1f}" for name in (*averages, "f1"))
+            lines.append([model.label, *means])
+            if model.has_spread:
+                lines[-1][-1] += f" ± {100 * model.sd('f1'):.1f}"
+            if len(models) > 1:
+                lines[-1].append(model.empty_note or self._apart(model, *known[id(model)]))
+        names += ["to the highest"] * (len(models) > 1)
         about = f"{self.title}: " if self.title else ""
         table = text_table(names, lines, f"{about}in % ({self.measure})")
         return "\n".join(filter(None, [table, self.interval_note]))
@@ -334,18 +330,16 @@ def compare_losses(
     chosen = _seeds(seeds)
     if verbose < 0:
         raise ValueError(f"verbose={verbose!r} must be 0 for silence, or more")
-    if not len(losses):
-        raise ValueError(f"losses={losses!r} must name at least one")
     data = _checked_data(estimator, X, y, X_test, y_test, X_val, y_val)
     estimator = clone(with_pos_label(estimator, data.y))
     models = candidates_of(losses, estimator)
     for model in models:
         _check_row(model, estimator, data, chosen[0])
-    of_losses = [m.loss for m in models if m.loss is not None and not m.is_baseline]
-    check_factors(estimator, of_losses, data.X, data.y)
+    of_losses = [model for model in models if model.is_loss]
+    check_factors(estimator, [model.loss for model in of_losses], data.X, data.y)
     packages = environment()
     settings = _settings(estimator, data, chosen, packages)
-    drawing = [m for m in models if m.sampler is not None and not m.is_baseline]
+    drawing = [model for model in of_losses if model.sampler is not None]
     if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison(title, "", models, settings, packages)
