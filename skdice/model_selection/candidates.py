@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from imblearn import combine, over_sampling, under_sampling
+from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 
 from skdice import resampling
@@ -202,7 +203,7 @@ def model_of(row: Candidate, estimator: Any) -> Any:
     if row.sampler is not None and "sampler" in model.get_params(deep=False):
         model.set_params(sampler=clone(row.sampler))
     elif row.sampler is not None:
-        model = resampling.make_pipeline(clone(row.sampler), model)
+        model = make_pipeline(clone(row.sampler), model)
     return model if row.decision is None else _tuned(row, model, estimator)
 
 
