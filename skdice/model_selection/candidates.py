@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -123,12 +123,12 @@ def candidates_of(losses: Sequence[Any] | Mapping[str, Any], estimator: Any) -> 
     return found
 
 
-def parse_model(model: str | Loss | Candidate) -> Candidate:
+def parse_model(model: str | Loss) -> Candidate:
     """Understand a row such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
 
     Parameters
     ----------
-    model : str, Loss or Candidate
+    model : str or Loss
         A string starts with the name of a loss, or of a baseline: ``"tfidf"`` for texts and pairs
         (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`). It may add, after plus signs, the
         class of a sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for
@@ -147,8 +147,6 @@ def parse_model(model: str | Loss | Candidate) -> Candidate:
     Candidate(label='ce + RandomOverSampler + tuned', loss='ce', \
 sampler=RandomOverSampler(), decision='tuned')
     """
-    if isinstance(model, Candidate):
-        return replace(model, runs=[])
     if not isinstance(model, str):
         resolve_loss(model)
         return Candidate(repr(model), model)
@@ -158,15 +156,15 @@ sampler=RandomOverSampler(), decision='tuned')
             f"the row {model!r} begins with {loss!r}, which is neither a loss {list(LOSSES)} nor a "
             f"baseline {list(BASELINES)}"
         )
-    compared = Candidate(" + ".join([loss, *others]), loss)
+    row = Candidate(" + ".join([loss, *others]), loss)
     for part in others:
-        if part in DECISIONS and compared.decision is None:
-            compared.decision = part
-        elif part not in DECISIONS and compared.sampler is None:
-            compared.sampler = _sampler(part, model)
+        if part in DECISIONS and row.decision is None:
+            row.decision = part
+        elif part not in DECISIONS and row.sampler is None:
+            row.sampler = _sampler(part, model)
         else:
             raise ValueError(f"the row {model!r} holds two of a kind: one sampler and one decision")
-    return compared
+    return row
 
 
 def model_of_label(label: str) -> Candidate:

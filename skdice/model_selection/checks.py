@@ -67,17 +67,16 @@ def weights_of(scorer: Any, sample_weight: Any) -> dict[str, Any]:
     return {}
 
 
-def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[Any]:
+def folds_of(cv: Any, X: Any, y: Any, classifier: bool, groups: Any = None) -> list[Any]:
     """The folds of `cv`, pairs of row numbers."""
     indexable(X, y)  # refuses rows that are none, so that what is left is due to cv
-    if params.get("groups") is not None:
-        check_groups(params["groups"], len(y))
+    if groups is not None:
+        check_groups(groups, len(y))
     try:
         if classifier:  # scikit-learn reads no lists of names
             y = as_labels(y, missing=True)
-            if y.ndim == 2 and (cv is None or isinstance(cv, Integral)):
-                cv = MultilabelStratifiedKFold(5 if cv is None else int(cv))
-        folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
+            cv = _of_several(cv) if y.ndim == 2 else cv
+        folds = list(check_cv(cv, y, classifier=classifier).split(X, y, groups=groups))
         rows = np.arange(len(y))
         for train, test in folds:
             rows[np.asarray(train)], rows[np.asarray(test)]  # refuses other rows
@@ -90,6 +89,13 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
             "generator is empty after its first use"
         )
     return folds
+
+
+def _of_several(cv: Any) -> Any:
+    """The splitter of a number of folds, where rows have several labels."""
+    if cv is None or isinstance(cv, Integral):
+        return MultilabelStratifiedKFold(5 if cv is None else int(cv))
+    return cv
 
 
 def check_classes(y: Any, splits: list[Any]) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -244,19 +244,11 @@ class Comparison:
         asked = [model.label for model in self.rows]
         others = [label for label in runs if label not in asked]
         self.rows = [*self.rows, *map(model_of_label, others)]
+        beside = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)
         for model in self.rows:
             model.runs = runs.get(model.label, [])
             for run in model.runs:
-                self._take_run(run, f"resume_from={str(path)!r}: the run {run} of {model.label!r}")
-
-    def _take_run(self, run: dict[str, Any], where: str) -> None:
-        beside = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)
-        self.measures = tuple(name for name in run if name not in beside)
-        scores = [run[name] for name in self.measures]
-        if not all(isinstance(score, Real) and 0 <= float(score) <= 1 for score in scores):
-            raise ValueError(
-                f"{where} has a score not between 0 and 1: delete the file, or that run"
-            )
+                self.measures = tuple(name for name in run if name not in beside)
 
 
 @checked
@@ -310,8 +302,7 @@ def compare_losses(
     resume_from : str, Path or None, default=None
         A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
         all its runs are kept, also those of other rows and seeds than these, and only the missing
-        ones are made. Otherwise it is ignored. A run whose scores do not lie between 0 and 1 is
-        refused.
+        ones are made. Otherwise it is ignored.
     verbose : int, default=0
         Above 0 it has a line for each finished run, with the time left, and a bar in a terminal or
         notebook.

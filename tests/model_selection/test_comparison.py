@@ -181,7 +181,7 @@ def test_a_row_of_an_object_keeps_its_name():
     with pytest.raises(ValueError, match="the row 'mine' is not possible"):
         compare_losses(
             LINEAR, NUMBERS, [1] + [0] * 59, X_test=NUMBERS, y_test=[1] + [0] * 59,
-            losses=[Candidate("mine", "ce", decision="tuned")],
+            losses={"mine": "ce + tuned"},
         )  # fmt: skip
 
 

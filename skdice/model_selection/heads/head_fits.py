@@ -15,6 +15,7 @@ from skdice.inputs.labels import read_labels
 from skdice.inputs.texts import as_texts
 from skdice.losses import Loss
 from skdice.model_selection.heads.data import HeadData
+from skdice.model_selection.heads.training import FoldHeads
 from skdice.model_selection.spaces import import_optuna
 from skdice.model_selection.trials import FullFits, Record, ended_trials
 
@@ -70,6 +71,12 @@ class HeadFits:
             return [record for t, given in alone for record in self._records([t], [given])]
         seconds = (time.perf_counter() - started) / (len(settings) * len(heads))
         records = [Record(fit_time=[seconds] * len(heads)) for _ in settings]
+        self._score(heads, trials, records)
+        return records
+
+    def _score(self, heads: list[FoldHeads], trials: list[Any], records: list[Record]) -> None:
+        """Add the scores of heads on the test rows of every fold to the records of their trials."""
+        full = self.full
         for of_fold, (_, rows) in zip(heads, full.splits, strict=True):
             data = full.take(rows)
             models = self.data.predict(of_fold, rows, data[0])
@@ -79,7 +86,6 @@ class HeadFits:
                         full.score(model, data, rows, record)
                 except Exception as error:
                     full.fail(error, trial, record)
-        return records
 
 
 def why_no_heads(full: FullFits, losses: list[Loss]) -> str | None:
