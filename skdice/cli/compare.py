@@ -130,13 +130,11 @@ def _run(
 ) -> None:
     """Compare the models, and write the figures; of seeds there are as many as in Python."""
     from skdice.engine.recipe import MOST_EPOCHS
-    from skdice.model_selection.candidates import parse_model
     from skdice.model_selection.comparison import compare_losses
 
     n_seeds = n_seeds or int(signature(compare_losses).parameters["seeds"].default)
     output.mkdir(parents=True, exist_ok=True)
     figures = output / "comparison.json"
-    models = [parse_model(loss) for loss in losses]
     if not features:
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
         params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
@@ -165,7 +163,7 @@ def _run(
             y_test=test.y,
             X_val=held.X if held else None,
             y_val=held.y if held else None,
-            losses=models,
+            losses=losses,
             seeds=n_seeds,
             title=title,
             on_run=on_run,
@@ -178,9 +176,9 @@ def _run(
             OUT.print(f"{runs} from {figures}: delete it to train anew")
     except KeyboardInterrupt as stop:
         if latest is not None:
-            asked = {m.label: n_seeds if m.depends_on_seed else 1 for m in models}
-            n = sum(len(row.runs) for row in latest.rows if row.label in asked)
-            runs = counted(sum(asked.values()), "run")
+            asked = [row for row in latest.rows if row.model is not None]
+            n = sum(len(row.runs) for row in asked)
+            runs = counted(sum(n_seeds if row.depends_on_seed else 1 for row in asked), "run")
             stop.args = (f"{n} of {runs} are kept, run again to go on",)
         raise
     finally:
@@ -210,7 +208,7 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
-    OUT.print(_table(f"in % ({comparison.measure})", *comparison.table()))
+    OUT.print(str(comparison), soft_wrap=True, markup=False, highlight=False)
     lines = [
         [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
         for name in comparison.measures[len(comparison.averages) :]

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier, resampling
+from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier
 from skdice.exceptions import ServingWarning
 from skdice.export import export_onnx, with_onnx
 from skdice.inspection import (
@@ -229,7 +230,7 @@ def test_samplers_draw_texts(tiny_backbone):
     assert [marked(text) for text in drawn] == entities
     counts = [sum(e[2] == kind for row in entities for e in row) for kind in model.classes_]
     assert min(counts) >= max(sum(e[2] == kind for r in y for e in r) for kind in model.classes_)
-    piped = resampling.make_pipeline(sampler, recognizer(tiny_backbone, max_epochs=1)).fit(X, y)
+    piped = make_imblearn_pipeline(sampler, recognizer(tiny_backbone, max_epochs=1)).fit(X, y)
     assert piped.predict(TEXTS).shape == (len(TEXTS),)
 
 

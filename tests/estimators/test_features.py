@@ -22,7 +22,6 @@ from transformers import AutoModel, AutoTokenizer
 
 from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
 from skdice.estimators import features as features_module
-from skdice.resampling import make_pipeline as checked_pipeline
 from tests import data
 from tests.data import UNEVEN_TEXTS
 
@@ -128,11 +127,6 @@ def test_with_scikit_learn_and_imbalanced_learn(features):
     )
     grid = GridSearchCV(model, {"diceclassifier__loss": ["ce", "dsc"]}, cv=2, error_score="raise")
     assert grid.fit(X, y).predict(X).shape == (20,)
-    for texts in (X, np.array(X, dtype=object).reshape(-1, 1), pd.DataFrame({"text": X})):
-        with pytest.raises(ValueError, match="put TransformerFeatures"):
-            checked_pipeline(SMOTE(), DiceClassifier()).fit(texts, y)
-    checked = checked_pipeline(features, SMOTE(k_neighbors=1, random_state=0), model[-1])
-    assert checked.fit(X, y).predict(X).tolist() == model.fit(X, y).predict(X).tolist()
 
 
 def test_columns_in_another_order_are_refused(features):

@@ -20,7 +20,8 @@ from skdice.inputs.labels import read_labels
 from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report, imbalance
 from skdice.metrics import class_f1_scorer
 from skdice.model_selection import LossSearchCV, compare_losses
-from skdice.resampling import BalancedBatchSampler, TextOverSampler, TextUnderSampler
+from skdice.resampling import TextOverSampler, TextUnderSampler
+from skdice.resampling.drawing import draw_rows
 from tests import data
 
 TEXTS = data.TEXTS * 2
@@ -224,7 +225,7 @@ def test_texts_are_drawn_by_their_rarest_label():
     X, drawn = TextOverSampler(sampling_strategy={0: 7}).fit_resample(NUMBERS, table)
     assert X.shape == (30, 4)
     assert drawn.sum(axis=0).tolist() == [7, 10]
-    assert len(list(BalancedBatchSampler(RandomOverSampler(), table, batch_size=60))) == 1
+    assert len(draw_rows(RandomOverSampler(), table, 0)) == 60
     with pytest.raises(ValueError, match="TagOverSampler"):
         TextOverSampler().fit_resample([["a", "b"], ["c"]], [["O", "O"], ["O"]])
 

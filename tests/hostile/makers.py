@@ -332,9 +332,3 @@ class Makers:
 
     def a_outputs(self, kind: str) -> Any:
         return {"logits": self.a_logits(kind)}
-
-    def a_steps(self, kind: str) -> Any:
-        return [("model", self.model(kind, fitted=False))]
-
-    def a_make_pipeline_steps(self, kind: str) -> Any:
-        return self.model(kind, fitted=False)
