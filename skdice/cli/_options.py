@@ -169,16 +169,6 @@ MaxLength = Annotated[
         "encoder allows, 512 at most.",
     ),
 ]
-MaxQuestionLength = Annotated[
-    int | None, Option(metavar="N", help="Longest question, in subwords; default: 64.")
-]
-LongTexts = Annotated[
-    str | None,
-    Option(
-        metavar="HOW",
-        help="Longer texts to classify: read in windows, or truncate; default: windows.",
-    ),
-]
 Pooling = Annotated[
     str | None,
     Option(
@@ -208,8 +198,8 @@ Device = Annotated[str, Option(metavar="NAME", help="One of auto, cpu, cuda, cud
 Precision = Annotated[str, Option(metavar="NAME", help="One of auto, fp32, fp16 or bf16.")]
 RandomState = Annotated[int, Option(metavar="N", help="Seed of all that is random.")]
 _OF_FIT = (
-    *("backbone", "max_epochs", "lr", "batch_size", "max_length", "max_question_length"),
-    *("long_texts", "pooling", "glued", "frozen", "device", "precision"),
+    *("backbone", "max_epochs", "lr", "batch_size", "max_length"),
+    *("pooling", "glued", "frozen", "device", "precision"),
 )
 
 

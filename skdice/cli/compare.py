@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from typer import Option
 
 from skdice._checks import counted
+from skdice._tables import text_table
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
@@ -51,9 +50,6 @@ def compare(
         "skdice-compare"
     ),
     task: options.Task = "auto",
-    limit: Annotated[
-        int | None, Option(min=2, metavar="N", help="Use the first N training rows.")
-    ] = None,
     text_columns: options.TextColumns = None,
     label_column: options.LabelColumn = None,
     label_columns: options.LabelColumns = None,
@@ -72,8 +68,6 @@ def compare(
     lr: options.Rate = None,
     batch_size: options.BatchSize = None,
     max_length: options.MaxLength = None,
-    max_question_length: options.MaxQuestionLength = None,
-    long_texts: options.LongTexts = None,
     pooling: options.Pooling = None,
     glued: options.Glued = None,
     frozen: options.Frozen = None,
@@ -110,13 +104,11 @@ def compare(
         title, parts = train.name, _read_parts(train, dev, test, read, task)
     elif test is None and dev is None:
         sets = {name: load_town_notes(subset=name) for name in ("train", "test")}
+        sets["train"] = tuple(part[:DEMO_ROWS] for part in sets["train"])
         title, parts = "town notes", {name: Dataset(*xy, "tagging") for name, xy in sets.items()}
-        seeds, limit = seeds or DEMO_SEEDS, min(limit or DEMO_ROWS, DEMO_ROWS)
+        seeds = seeds or DEMO_SEEDS
     else:
         raise typer.BadParameter("--test and --dev need --train")
-    if limit is not None:
-        part = parts["train"]
-        parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
     rows = COMPARED if losses is None else options.split_commas(losses)
     _run(title, parts, rows, seeds, options.of_fit(ctx.params), out)
 
@@ -229,14 +221,13 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
-    OUT.print(_table(f"in % ({comparison.measure})", *comparison.table()))
-    lines = [
-        [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
-        for name in comparison.measures[len(comparison.averages) :]
-    ]
-    if lines:
-        names = ["label", *(model.label for model in models)]
-        OUT.print(_table("F1 of each label, in %", names, lines))
+    OUT.print(str(comparison), soft_wrap=True)
+    of_labels = comparison.measures[len(comparison.averages) :]
+    if of_labels:
+        names = ["F1 of each label, in %", *(model.label for model in models)]
+        f1 = ((name, [100 * model.mean(name) for model in models]) for name in of_labels)
+        lines = [[name.removeprefix(OF_LABEL), *map("{:.1f}".format, row)] for name, row in f1]
+        OUT.print(text_table(names, lines), soft_wrap=True)
     meanings = dict(_verdict.meanings(models))
     for part, meaning in meanings.items():
         OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
@@ -258,13 +249,3 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     with replacing(output / "comparison.png", "wb") as file:
         figure.savefig(file, dpi=150, format="png")
     OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)
-
-
-def _table(title: str, names: list[str], lines: list[list[str]]) -> Table:
-    """A table that is folded to fit the terminal, with numbers on the right."""
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for at, name in enumerate(names):
-        table.add_column(name, justify="right" if at else "left")
-    for line in lines:
-        table.add_row(*line, style="bold" if line[-1] == "best" else None)
-    return table

@@ -48,8 +48,6 @@ def train(
     lr: options.Rate = None,
     batch_size: options.BatchSize = None,
     max_length: options.MaxLength = None,
-    max_question_length: options.MaxQuestionLength = None,
-    long_texts: options.LongTexts = None,
     pooling: options.Pooling = None,
     glued: options.Glued = None,
     frozen: options.Frozen = None,
