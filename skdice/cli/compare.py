@@ -104,8 +104,9 @@ def compare(
         title, parts = train.name, _read_parts(train, dev, test, read, task)
     elif test is None and dev is None:
         sets = {name: load_town_notes(subset=name) for name in ("train", "test")}
-        sets["train"] = tuple(part[:DEMO_ROWS] for part in sets["train"])
         title, parts = "town notes", {name: Dataset(*xy, "tagging") for name, xy in sets.items()}
+        few = parts["train"]
+        parts["train"] = replace(few, X=few.X[:DEMO_ROWS], y=few.y[:DEMO_ROWS])
         seeds = seeds or DEMO_SEEDS
     else:
         raise typer.BadParameter("--test and --dev need --train")
