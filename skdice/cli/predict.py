@@ -44,7 +44,6 @@ def predict(
     device: options.Device = "auto",
     force: options.ForceFile = False,
     text_columns: options.TextColumns = None,
-    label_column: options.LabelColumn = None,
     separator: options.Separator = None,
     quoting: options.Quoting = None,
     header: options.Header = None,

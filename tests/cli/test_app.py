@@ -21,7 +21,6 @@ from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassif
 from skdice.cli.app import app
 from skdice.datasets import read_conll, read_texts, write_conll
 from skdice.exceptions import ServingWarning
-from skdice.inspection import ComparisonDisplay
 from skdice.metrics import Cost, convert_scheme, span_report
 from skdice.model_selection import compare_losses
 from skdice.tags.schemes import get_spans
