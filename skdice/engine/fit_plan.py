@@ -164,7 +164,7 @@ def plan_fit(
         model = without_weights(model)
     elif mode == "fresh":
         task.build(model, seed, data.inputs)
-        for name in ("net_", "history_", "n_iter_"):
+        for name in ("net_", "history_", "n_iter_", "table_"):
             model.__dict__.pop(name, None)
     order = _order_of_outputs(before, model) if mode != "fresh" and task.has_classes else None
     cuts = Cuts()

@@ -48,8 +48,8 @@ _MODEL_FILES = re.compile(
     r"|(special_tokens_map|vocab|tekken)\.json|(vocab|merges)\.txt|additional_chat_templates"
     r"|(tokenizer|spiece|spm|sentencepiece.*|tiktoken)\.model"
 )
-# What the last fit chose, or was given.
-_CHOSEN = ("lr_", "max_epochs_", "tuned_for_")
+# What the last fit chose, or was given; `skdice train` notes how its table was read.
+_CHOSEN = ("lr_", "max_epochs_", "tuned_for_", "table_")
 # Settings of training that may hold code; a loaded estimator predicts without them.
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 

@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from skdice import backbones
 from skdice._checks import counted
 from skdice._warn import warn
+from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import MisalignedWarning, TruncationWarning
 from skdice.inputs.answers import as_answers, as_questions, read_answers
@@ -84,6 +85,11 @@ class MultiSpanReading(QuestionRows, Tagging):
         spans = [[Entity(start, start + len(text), ANSWER) for start, text in r] for r in targets]
         words = split_texts(model.tokenizer_, contexts)
         return *align(contexts, spans, words, "expand", "longest"), spans
+
+    def counted(self, X: Any, y: Any) -> Any:
+        """Return the tags of the words of the contexts, once for each question."""
+        spans = [[(start, start + len(text), ANSWER) for start, text in row] for row in y]
+        return [tags for _, tags in tagged_words(self.passages(X), spans)]
 
     # ---- training
 
