@@ -98,7 +98,7 @@ else:  # those of the tables of `_names.py`
     Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
     Task = Literal[("auto", *TASK_NAMES)]
     Format = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]
-Mode = Literal["strict", "exact", "partial", "type", "fair"]
+Mode = Literal["lenient", "strict", "exact", "partial", "type", "fair"]
 Strategy = Literal["auto", "full", "shared"]
 Choice = Literal["mixed", "positives", "margin", "spread"]
 

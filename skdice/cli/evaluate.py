@@ -21,7 +21,7 @@ def evaluate(
     as_json: options.AsJson = False,
     mode: Annotated[
         options.Mode, Option(help="Which spans of a tagger count as found, wholly or in part.")
-    ] = "strict",
+    ] = "lenient",
     page: Annotated[
         Path | None,
         Option("--report", help="HTML page to write: intervals, pictures, hard examples."),

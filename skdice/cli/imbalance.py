@@ -15,9 +15,7 @@ from skdice.cli._common import OUT, finite
 
 
 def imbalance(
-    files: Annotated[
-        list[Path], Argument(help="Files of tagged tokens, labelled texts or questions.")
-    ],
+    files: Annotated[list[Path], Argument(help="Files of tagged tokens or labelled texts.")],
     task: options.TaskOption = "auto",
     as_json: options.AsJson = False,
     *,
@@ -31,21 +29,19 @@ def imbalance(
 
     skdice imbalance reviews.csv --text-columns text --label-column stars
 
-    skdice imbalance squad.json
-
-    skdice imbalance train.conll --task mrc-ner
+    skdice imbalance train.conll --task tagging
     """
     _report({str(file): _counts_of(source.read(file, task)) for file in files}, as_json=as_json)
 
 
 def _counts_of(data: Any) -> Any:
     """Counts of a data set, by its task."""
-    from skdice.inspection import imbalance, reading_imbalance
+    from skdice.inspection import imbalance
     from skdice.tasks import TASKS
 
     task = TASKS[data.task]
     if not task.has_classes:
-        return reading_imbalance(data.X, data.y)
+        raise typer.BadParameter(f"questions and answers have no classes to count: {data.task}")
     labels = task.counted(data.X, data.y)
     return imbalance(labels, multilabel=task.has_several_labels(data.y))
 

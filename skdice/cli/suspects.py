@@ -17,9 +17,6 @@ from skdice.cli._tables import write_table
 def suspects(
     file: Annotated[Path, Argument(help="Labelled file.")],
     out: Annotated[Path, Option(help="Table to write: .csv, .jsonl or .json.")],
-    page: Annotated[
-        Path | None, Option("--report", help="HTML page to write, with the texts highlighted.")
-    ] = None,
     features: options.Features = False,
     cv: Annotated[int, Option(min=2, help="Folds: each row is judged by the others.")] = 5,
     loss: Annotated[str | None, Option(help="Name of the loss; default: ce_dice.")] = None,
@@ -40,16 +37,12 @@ def suspects(
 
     skdice suspects messages.csv --features --out suspects.csv
 
-    skdice suspects train.conll --out suspects.csv --report suspects.html
-
     skdice suspects notes.jsonl --cv 3 --out suspects.jsonl
     """
-    from skdice.inspection.suspects import find_suspects, suspects_page, with_texts
+    from skdice.inspection.suspects import find_suspects, with_texts
     from skdice.tasks import TASKS
-    from skdice.whole_files import write_text
 
     _common.new_file(out, "--out", force)
-    _common.new_file(page, "--report", force)
     data = source.read(file, task)
     OUT.print(_common.described(data), soft_wrap=True)
     if not TASKS[data.task].has_classes:
@@ -62,6 +55,4 @@ def suspects(
     if features:
         found, columns = with_texts(found, tuple(columns), data.X)
     write_table(out, found, columns)
-    if page is not None:
-        write_text(page, suspects_page(found, data.X, f"Suspect labels of {file.name}"))
     OUT.print(f"wrote {len(found)} suspects among {len(data)} rows to {out}", soft_wrap=True)

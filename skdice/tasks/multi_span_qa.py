@@ -40,7 +40,7 @@ class MultiSpanReading(QuestionRows, Tagging):
     estimator = "DiceMultiSpanAnswerer"
     file_kind = "qa"
     is_default = False
-    modes = ("strict",)
+    modes = ("lenient",)
 
     # ---- rows
 

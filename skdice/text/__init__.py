@@ -1,7 +1,14 @@
 """Text in, predictions out: containers, subwords, words with their characters, and decoding."""
 
+from typing import Any
+
+from skdice._names import refuse_old_name
 from skdice.inputs.entities import Entity
 from skdice.text.long_texts import DecisiveWindow
-from skdice.text.words import pipeline_entities, plain_words
+from skdice.text.words import pipeline_entities
 
-__all__ = ["DecisiveWindow", "Entity", "pipeline_entities", "plain_words"]
+__all__ = ["DecisiveWindow", "Entity", "pipeline_entities"]
+
+
+def __getattr__(name: str) -> Any:
+    refuse_old_name(__name__, name)
