@@ -23,7 +23,7 @@ else:  # those of the tables of `_names.py`
     Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
     Written = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]
     TaskName = Literal[("auto", *TASK_NAMES)]
-Mode = Literal["strict", "exact", "partial", "type", "fair"]
+Mode = Literal["lenient", "strict", "exact", "partial", "type", "fair"]
 
 Model = Annotated[Path, Argument(help="Folder of a model, or its id on the hub.")]
 Dev = Annotated[Path | None, Option(help="File whose F1 picks the best epoch.")]

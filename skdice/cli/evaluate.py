@@ -22,7 +22,7 @@ def evaluate(
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     mode: Annotated[
         options.Mode, Option(help="Which spans of a tagger count as found, wholly or in part.")
-    ] = "strict",
+    ] = "lenient",
     page: Annotated[
         Path | None,
         Option("--report", help="HTML page to write: intervals, pictures, hard examples."),

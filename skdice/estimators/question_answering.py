@@ -53,8 +53,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
     on_misaligned : {"raise", "drop", "fix"}
         What to do with an answer that its context does not hold at its start: an error; leave
         answer and question out; or take the nearest place that holds it.
-    language : {"en", "zh"}
-        How `score` compares answers: by words, or by Chinese characters.
     batch_size : int
         Windows in a batch; the overlap losses count over their tokens.
     early_stopping : bool
@@ -95,7 +93,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "max_answer_length": [Interval(Integral, 1, None, closed="left")],
         "null_threshold": [StrOptions({"auto"}), Interval(Real, None, None, closed="both")],
         "on_misaligned": [StrOptions({"raise", "drop", "fix"})],
-        "language": [StrOptions({"en", "zh"})],
     }
 
     loss: str | Loss = "dsc"
@@ -104,7 +101,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
     max_answer_length: int = 30
     null_threshold: str | float = "auto"
     on_misaligned: str = "raise"
-    language: str = "en"
     batch_size: int = 16
 
     null_threshold_: float = field(init=False)
@@ -188,10 +184,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
         for entry, p in zip(row, softmax([e["score"] for e in row]), strict=True):
             entry["probability"] = float(p)
         return row
-
-    def exact_match(self, X: Rows, y: Rows) -> float:
-        """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
-        return self.evaluate(X, y)["exact_match"]
 
     # ---- files
 

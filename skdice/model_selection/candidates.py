@@ -26,7 +26,7 @@ from skdice.estimators.evaluation import ClassScores
 from skdice.inputs.labels import as_labels, read_labels
 from skdice.losses import LOSSES, Loss
 from skdice.losses.base import resolve_loss
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from skdice.model_selection.intervals import FOUND_NOTHING
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}

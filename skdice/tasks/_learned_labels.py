@@ -12,7 +12,7 @@ from skdice.engine.fit_plan import Examples, check_known
 from skdice.exceptions import MissingLabelWarning
 from skdice.inputs.labels import Labels, in_type_of
 from skdice.inputs.texts import check_width
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 
 
 def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:

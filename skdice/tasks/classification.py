@@ -31,8 +31,9 @@ from skdice.inputs.labels import (
 )
 from skdice.inputs.rows import check_weights
 from skdice.inputs.texts import as_texts, check_width
-from skdice.metrics import ClassScorer, positive_class
+from skdice.metrics import ClassScorer
 from skdice.metrics.classification import class_scores
+from skdice.metrics.decisions.positive import positive_class
 from skdice.tasks._base import Task, label_names
 from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows

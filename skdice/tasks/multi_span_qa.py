@@ -41,7 +41,7 @@ class MultiSpanReading(QuestionRows, Tagging):
     estimator = "DiceMultiSpanAnswerer"
     file_kind = "qa"
     is_default = False
-    modes = ("strict",)
+    modes = ("lenient",)
 
     # ---- rows
 

@@ -21,8 +21,9 @@ from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassif
 from skdice.cli.app import app
 from skdice.datasets import read_conll, read_texts, write_conll
 from skdice.exceptions import ServingWarning
-from skdice.metrics import Cost, convert_scheme, span_report
+from skdice.metrics import Cost, span_report
 from skdice.model_selection import compare_losses
+from skdice.tags import convert_scheme
 from skdice.tags.schemes import get_spans
 from tests.data import tagged_sentences
 

@@ -28,7 +28,7 @@ from skdice import (
 )
 from skdice.inputs.rows import object_array
 from skdice.losses import CrossEntropyLoss, DiceLoss, FocalLoss
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from tests.data import HAM
 from tests.data import KINDS_OF_MESSAGES as Y
 from tests.data import MESSAGES as X

@@ -39,8 +39,8 @@ from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
 from skdice.exceptions import TruncationWarning
-from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
+from skdice.tags import convert_scheme
 from skdice.tags.schemes import SCHEMES, to_tags
 from tests.data import LABELS, SENTENCES, TAGS, TEXTS
 from tests.estimators import readers

@@ -22,7 +22,7 @@ from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier, NumericNet
 from skdice.losses import Loss
 from skdice.losses.base import resolve_loss
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from skdice.tasks.numbers import Head, NumericDataset, rows_of_batch, share_of_rarest
 
 OF_NET = ("lr", "weight_decay", "schedule", "warmup", "max_epochs", "device")
