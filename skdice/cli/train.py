@@ -96,11 +96,10 @@ def train(
     try:
         model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
     except KeyboardInterrupt as stop:
-        stop.args = (
-            "no model is written; with --checkpoint-dir FOLDER a stopped command can go on",
-        )
+        remedy = "no model is written; with --checkpoint-dir FOLDER a stopped command can go on"
         if checkpoint_dir is not None:
-            stop.args = ("run again to go on from the last checkpoint",)
+            remedy = "run again to go on from the last checkpoint"
+        stop.args = (remedy,)
         raise
     if table is not None:
         model.table_ = table
