@@ -132,7 +132,7 @@ def load(source: Path, device: str = "auto") -> Any:
     from skdice.estimators.hub import local_folder
     from skdice.estimators.storage import STATE, read_state
 
-    folder = local_folder(source if source.is_dir() else str(source))
+    folder = local_folder(source if source.is_dir() else str(source), None)
     if (folder / STATE).is_file() or not (folder / "config.json").is_file():
         name = str(read_state(folder)["class"])
         if not hasattr(estimators, name):
