@@ -37,7 +37,8 @@ def main() -> None:
     X, y = load("train")
     X, y = X[:1000], y[:1000]
     X_test, y_test = load("test")
-    print(imbalance(y))
+    ratio = imbalance(y).ratio
+    print(f"{ratio:.0f} tokens outside entities for one inside")
 
     tagger = DiceTokenClassifier(random_state=0).fit(X, y)
     predicted = tagger.predict(X_test)
