@@ -45,7 +45,10 @@ class WindowPooling:
             False where a text has no such window.
         """
         inside = inside.unsqueeze(-1)
-        evidence = self.evidence(logits)
+        evidence = logits
+        if self.positive is not None:
+            i, other = self.positive, 1 - self.positive
+            evidence = logits[..., i : i + 1] - logits[..., other : other + 1]
         if self.how == "max":
             deciding = evidence.masked_fill(~inside, -torch.inf).argmax(dim=1, keepdim=True)
             return logits.gather(1, deciding.expand(-1, -1, logits.shape[-1])).squeeze(1)
@@ -60,13 +63,6 @@ class WindowPooling:
         raised = pooled - evidence.masked_fill(~inside, 0.0).sum(dim=1) / count
         sides = torch.arange(2, device=logits.device) == self.positive
         return mean + raised * sides
-
-    def evidence(self, logits: Any) -> Any:
-        """Return what is pooled: the log-odds of the positive class (..., 1), or all logits."""
-        if self.positive is None:
-            return logits
-        i = self.positive
-        return logits[..., i : i + 1] - logits[..., 1 - i : 2 - i]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
-from skdice.inputs.rows import object_array
 from skdice.inputs.texts import check_width
 from skdice.tasks.classification import Classification, decided
 from skdice.text.long_texts import Cuts
@@ -178,44 +177,6 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
             table[part] = vectors_of_rows(vectors, windows.rows, pooling)
         blank._tell(cuts)
         return table
-
-    def decisive_window(self, X: Rows) -> np.ndarray:
-        """The window of each text that decided, and where it stands.
-
-        It is the one with the highest logit: of two classes for the positive one, whether or not
-        that is predicted; of more classes for the predicted one; of several labels for each.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of object, shape (n,), or (n, n_labels) for several labels
-            Named tuples (window, start, end, probability): the number of the window, its first and
-            last character (end exclusive; of a pair in the second text), and the probability of the
-            class by this window alone. A text that fits in `max_length` has one window.
-
-        Examples
-        --------
-        >>> from skdice import DiceSequenceClassifier
-        >>> X = ["win a free prize", "see you at lunch", "free money now", "the bus is late"]
-        >>> clf = DiceSequenceClassifier(max_epochs=1, random_state=0).fit(X, [1, 0, 1, 0])
-        >>> text = "it rains. " * 300 + "win a free prize"
-        >>> (best,) = clf.decisive_window([text])
-        >>> passage = text[best.start : best.end]
-        """
-        return self._decisive_windows(X)
-
-    def _decisive_windows(self, X: Any, bias: Any = 0.0, temperature: float = 1.0) -> np.ndarray:
-        """`decisive_window` of a decision that was tuned."""
-        rows: list[Any] = []
-        for _, windows in self._windows_with_logits(self._known_texts(X)):
-            rows += self.task.decisive_windows(self, windows, bias, temperature)
-        if self.multilabel_:
-            flat = object_array([window for row in rows for window in row])
-            return flat.reshape(len(rows), len(self.classes_))
-        return object_array([row[0] for row in rows])
 
     def _known_texts(self, X: Any) -> list[Any]:
         texts: list[Any] = self._known_inputs(X)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.special import expit, softmax
 from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
@@ -37,7 +36,7 @@ from skdice.metrics.classification import class_scores
 from skdice.tasks._base import Task, label_names
 from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
-from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
+from skdice.text.long_texts import Cuts, TextWindow, encode_texts
 
 Found = list[tuple[TextWindow, np.ndarray]]
 
@@ -225,28 +224,6 @@ class Classification(Task):
     def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> np.ndarray:
         """Return labels of shape (n,), or 0/1 rows if multi-label."""
         return decided(model, np.stack(list(outputs)))
-
-    def decisive_windows(
-        self, model: Any, found: Iterable[Found], bias: Any, temperature: float
-    ) -> Iterator[list[DecisiveWindow]]:
-        """Yield the window of each text that decided; of several labels one for each label."""
-        positive = positive_index(model)
-        for of_text in found:
-            windows, logits = [w for w, _ in of_text], np.stack([z for _, z in of_text])
-            tuned = (logits + bias) / temperature
-            if model.multilabel_:
-                deciding, probabilities = logits.argmax(axis=0), expit(tuned)
-            else:
-                pooled = _pooled(model, logits) + bias
-                label = pooled.argmax() if positive is None else positive
-                evidence = window_pooling(model).evidence(logits)
-                column = 0 if evidence.shape[1] == 1 else label
-                deciding = evidence[:, [column]].argmax(axis=0)
-                probabilities = softmax(tuned, axis=1)[:, [label]]
-            yield [
-                DecisiveWindow(int(k), int(windows[k].start), int(windows[k].end), float(p[k]))
-                for k, p in zip(deciding, probabilities.T, strict=True)
-            ]
 
     # ---- scores
 

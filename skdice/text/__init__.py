@@ -1,7 +1,6 @@
 """Text in, predictions out: containers, subwords, words with their characters, and decoding."""
 
 from skdice.inputs.entities import Entity
-from skdice.text.long_texts import DecisiveWindow
 from skdice.text.words import pipeline_entities, plain_words
 
-__all__ = ["DecisiveWindow", "Entity", "pipeline_entities", "plain_words"]
+__all__ = ["Entity", "pipeline_entities", "plain_words"]

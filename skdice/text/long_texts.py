@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,32 +28,6 @@ class TextWindow(Window):
 
     start: int  # first and last character in the text, of a pair in the second; end exclusive
     end: int
-
-
-class DecisiveWindow(NamedTuple):
-    """The window of a text that decided, and where it stands.
-
-    Attributes
-    ----------
-    window : int
-        Its number among the windows of the text, from 0.
-    start, end : int
-        Its first and last character in the text, of a pair in the second text; end exclusive.
-    probability : float
-        The probability of the class by this window alone.
-
-    Examples
-    --------
-    >>> from skdice.text import DecisiveWindow
-    >>> best = DecisiveWindow(window=1, start=6, end=11, probability=0.9)
-    >>> "hello money"[best.start : best.end]
-    'money'
-    """
-
-    window: int
-    start: int
-    end: int
-    probability: float
 
 
 @dataclass

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from transformers import pipeline
 
@@ -25,9 +23,7 @@ from skdice import (
 from skdice.engine.vectors import unfitted_copy
 from skdice.exceptions import TruncationWarning
 from skdice.inspection import span_probabilities
-from skdice.metrics.calibration import log
 from skdice.model_selection import LossSearchCV
-from skdice.text import DecisiveWindow
 from tests.data import UNEVEN_LABELS as LABELS
 from tests.data import UNEVEN_TEXTS as SHORT
 from tests.fits import killed_at
@@ -74,59 +70,34 @@ def test_short_texts_are_as_without_windows(make, how):
 def test_what_stands_behind_the_first_window_is_learned(make, how):
     model = make(window_pooling=how, max_epochs=12, batch_size=4).fit(LONG, OF_LONG)
     assert model.score(LONG, OF_LONG) == 1.0
-    every = model.decisive_window(LONG)
-    assert every.shape == (12,)
-    for text, label, best in zip(LONG, OF_LONG, every, strict=True):
-        assert isinstance(best, DecisiveWindow)
-        assert not label or "money" in text[best.start : best.end]
-        assert (best.probability > 0.5) == label
     with pytest.warns(TruncationWarning):  # all begin alike
         beginnings = model.set_params(long_texts="truncate").decision_function(LONG)
     assert np.ptp(beginnings) < 1e-5
 
 
-def test_the_decisive_window_is_the_best_of_its_text_alone(make):
-    """A window that is read as a text of its own has the same probabilities."""
+def alone(model, text):
+    """The probabilities of the windows of a text, each as a text of its own."""
+    return model.predict_proba([text[w.start : w.end] for w in model.task.encode(model, [text])])
+
+
+def test_a_text_has_the_probability_of_its_best_window(make):
     model = make().fit([*SHORT, *LONG], [*LABELS, *OF_LONG])
-    for text, best in zip(LONG, model.decisive_window(LONG), strict=True):
-        windows = list(model.task.encode(model, [text]))
-        alone = model.predict_proba([text[w.start : w.end] for w in windows])[:, model.positive_]
-        assert best.window == alone.argmax()
-        assert best.probability == pytest.approx(alone.max(), abs=1e-6)
-        assert (best.start, best.end) == (windows[best.window].start, windows[best.window].end)
-        assert model.predict_proba([text])[0, 1] == pytest.approx(alone.max(), abs=1e-6)
-    (best,) = model.decisive_window(["a short text"])
-    assert best[:3] == (0, 0, len("a short text"))
+    for text, (_, found) in zip(LONG, model.predict_proba(LONG), strict=True):
+        assert found == pytest.approx(alone(model, text)[:, model.positive_].max(), abs=1e-6)
 
 
-def test_more_classes_and_several_labels(make):
+def test_several_labels_have_each_its_best_window(make):
     words = ["money", "lunch", "report"]
     X = [FILLER * (i % 4) + words[i % 3] + " " + FILLER * 3 for i in range(12)]
-    three = make(max_epochs=12).fit(X, [words[i % 3] for i in range(12)])
-    best = three.decisive_window(X)
-    for text, row, label in zip(X, best, three.predict(X), strict=True):
-        windows = [text[w.start : w.end] for w in three.task.encode(three, [text])]
-        z = log(three.predict_proba(windows))
-        assert row.probability == pytest.approx(
-            np.exp(z)[row.window, three.classes_.tolist().index(label)], abs=1e-6
-        )
     several = make(max_epochs=12).fit(X, [[words[i % 3], words[(i + 1) % 3]] for i in range(12)])
-    best = several.decisive_window(X)
-    assert best.shape == (12, 3)
-    for text, row, total in zip(X, best, several.predict_proba(X), strict=True):
-        alone = several.predict_proba(
-            [text[w.start : w.end] for w in several.task.encode(several, [text])]
-        )
-        assert [each.window for each in row] == alone.argmax(axis=0).tolist()
-        np.testing.assert_allclose(total, alone.max(axis=0), atol=1e-6)
+    for text, total in zip(X, several.predict_proba(X), strict=True):
+        np.testing.assert_allclose(total, alone(several, text).max(axis=0), atol=1e-6)
 
 
 def test_pairs_are_read_by_the_second_text(make):
     pairs = [("is it money", text) for text in LONG]
     model = make(max_epochs=20).fit(pairs, OF_LONG)
     assert model.score(pairs, OF_LONG) == 1.0
-    best = model.decisive_window(pairs)[1]
-    assert "money" in LONG[1][best.start : best.end]
     with pytest.warns(TruncationWarning, match=r"12 of 12 .* put the longer text second"):
         model.predict([(text, text) for text in LONG])
 
@@ -148,7 +119,7 @@ def test_cut_texts_are_counted_once(make):
     assert f"{2 * n} of {2 * len(X)} texts do not fit in max_length=24" in message
     assert share in message
     assert "long_texts='windows'" in message
-    for call in (cut.predict, cut.predict_proba, cut.decisive_window, cut.frozen_vectors):
+    for call in (cut.predict, cut.predict_proba, cut.frozen_vectors):
         assert len(warned(lambda call=call: call(X))) == 1
     assert len(warned(lambda: list(cut.iter_predict(X, block_size=4)))) == 1
     assert warned(lambda: cut.predict(SHORT)) == []
@@ -180,29 +151,6 @@ def test_batches_are_the_same_in_any_memory(make):
         torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-2)
 
 
-@pytest.mark.parametrize("how", ["max", "logsumexp"])
-def test_a_tuned_classifier_tells_the_decisive_window(make, how, tmp_path):
-    model = make(window_pooling=how).fit(LONG, OF_LONG)
-    tuned = BiasTunedClassifier(model, cv="prefit", n_bootstraps=0).fit(LONG, OF_LONG)
-    places = [best[:3] for best in model.decisive_window(LONG)]
-    windows = tuned.decisive_window(LONG)
-    assert [best[:3] for best in windows] == places
-    # The probability is that of the tuned classifier for the window alone.
-    passage = LONG[1][windows[1].start : windows[1].end]
-    (alone,) = tuned.predict_proba([passage])
-    assert windows[1].probability == pytest.approx(alone[1], abs=1e-4)
-    # Of more classes the window is of the class that the tuned decision names.
-    X, y = [*LONG[:6], *SHORT], [*([0, 1] * 3), *([2] * len(SHORT))]
-    three = BiasTunedClassifier(make(window_pooling=how).fit(X, y), cv="prefit").fit(X, y)
-    three.bias_ = np.array([0.0, 0.0, 50.0])
-    assert set(three.predict(X)) == {2}
-    assert all(best.probability > 0.99 for best in three.decisive_window(X))
-    bare = BiasTunedClassifier(LogisticRegression())
-    assert not hasattr(bare, "decisive_window")
-    with pytest.raises(NotFittedError):
-        BiasTunedClassifier(make()).decisive_window(LONG)
-
-
 @pytest.mark.parametrize("how", ["max", "mean", "logsumexp"])
 def test_it_is_cloned_searched_pickled_and_saved(make, how, tmp_path):
     model = make(window_pooling=how, long_texts="windows").fit(LONG, OF_LONG)
@@ -211,7 +159,6 @@ def test_it_is_cloned_searched_pickled_and_saved(make, how, tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(LONG), before)
     read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "one"))
     np.testing.assert_array_equal(read.predict_proba(LONG), before)
-    assert read.decisive_window(LONG)[3] == model.decisive_window(LONG)[3]
     # A temperature and biases in the head give the probabilities of the tuned classifier.
     tuned = BiasTunedClassifier(model, cv="prefit", n_bootstraps=0).fit(LONG, OF_LONG)
     assert tuned.temperature_ != 1

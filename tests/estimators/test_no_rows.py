@@ -40,7 +40,7 @@ from tests.data import (
 
 METHODS = (
     *("predict", "predict_labels", "predict_proba", "predict_log_proba", "decision_function"),
-    *("predict_spans", "predict_tagged", "decisive_window", "transform", "decide"),
+    *("predict_spans", "predict_tagged", "transform", "decide"),
 )
 NONE = {
     "list": [],

@@ -77,7 +77,6 @@ def packages() -> list[str]:
 # Names without a valid call, and why.
 NO_CALL = {
     "skdice.model_selection.adapt_prior": "needs one of two options; refusals are in test_prior",
-    "skdice.text.DecisiveWindow": "a named tuple, which checks nothing",
     "skdice.text.Entity": "a named tuple, which checks nothing",
     "skdice.losses.Loss": "the base has no kernel; each loss is attacked by itself",
     "skdice.DiceMRCTagger.partial_fit": "no instance has it: its head has no classes",

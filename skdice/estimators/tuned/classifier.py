@@ -13,7 +13,6 @@ from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths, shown
@@ -323,15 +322,6 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         how["sample_weight"] = None if weights is None else weights[~rejected]
         scores = super()._rated(judge, X, true[~rejected], found[~rejected], **how)
         return {**scores, "rejected": float(rejected.mean())}
-
-    @available_if(lambda self: hasattr(self.estimator, "decisive_window"))
-    def decisive_window(self, X: Any) -> np.ndarray:
-        """The window of each text that decided, as `DiceSequenceClassifier.decisive_window`.
-
-        The class and its probability are those of the tuned decision.
-        """
-        windows: np.ndarray = self._inner()._decisive_windows(X, self.bias_, self.temperature_)
-        return windows
 
     @property
     def threshold_(self) -> float:
