@@ -142,9 +142,10 @@ def load(source: Path, device: str = "auto") -> Any:
         return getattr(estimators, name).from_pretrained(folder, device=device)
     architecture = (backbones.load_config(str(folder)).architectures or ["no architecture"])[0]
     from skdice.tasks import TASKS
+    from skdice.tasks.cards import card_of
 
     for task in TASKS.values():
-        if task.is_default and task.head and f"For{task.head}" in architecture:
+        if task.head and card_of(task).is_default and f"For{task.head}" in architecture:
             return class_for(task.name).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "
@@ -199,11 +200,12 @@ def _head(parts: dict[str, Any], params: dict[str, Any]) -> Any:
 def described(data: Any) -> str:
     """One line on a data set: its file, what its columns are taken for, rows and classes."""
     from skdice.tasks import TASKS
+    from skdice.tasks.files import files_of
 
     columns = {} if data.columns is None else data.columns
     parts = [data.task, *(f"{what} in column {name!r}" for what, name in columns.items())]
     parts.append(counted(len(data), "row"))
-    if (labels := TASKS[data.task].labels(data.y)) is not None:
+    if (labels := files_of(TASKS[data.task]).labels(data.y)) is not None:
         of_label = Counter(label for label in labels if label is not None)
         if isinstance(named := columns.get("label"), list):
             of_label.update({str(name): 0 for name in named})  # also those that no row has

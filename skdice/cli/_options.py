@@ -173,10 +173,11 @@ class Columns:
         """The `Source` and the rows of a file to predict, or of each `size` rows of `lines`."""
         from skdice.datasets.dataset import options_of, source_of
         from skdice.datasets.unlabelled import cut, read_inputs
+        from skdice.tasks.files import files_of
 
-        task, table = estimator.task, self.of_table()
+        task, table = files_of(estimator.task), self.of_table()
         table.pop("label_separator", None)
-        kind = task.file_kind or task.name
+        kind = task.kind or estimator.task.name
         options = options_of(kind, table, {})
         known = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
         sources = (
@@ -194,6 +195,7 @@ class Columns:
         """A `Dataset` from a file."""
         from skdice.datasets.dataset import options_of, read_source, source_of, task_of
         from skdice.tasks import TASKS
+        from skdice.tasks.files import files_of
 
         table, of_tool = self.of_table(), self._of_tool()
         source = source_of(path, self.encoding, table)
@@ -202,7 +204,7 @@ class Columns:
             task = task_of(source, {**table, **chosen})
         if chosen and task != "entities":
             raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
-        kind = TASKS[task].file_kind or task
+        kind = files_of(TASKS[task]).kind or task
         data = read_source(source, kind, options_of(kind, table, of_tool))
         return data if kind == task else replace(data, task=task)
 
@@ -300,7 +302,7 @@ class Fit:
         str | None,
         Option(
             metavar="PARTS",
-            help="What to freeze: none, embeddings, encoder, or a number of lower layers.",
+            help="What to freeze: embeddings, encoder, or a number of lower layers.",
         ),
     ] = None
     device: Annotated[str | None, Option(metavar="NAME", help=DEVICES)] = None

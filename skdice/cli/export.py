@@ -59,10 +59,11 @@ def _lines(estimator: Any, out: Path, int8: bool, data: Any) -> Iterator[str]:
 def _rows(estimator: Any, data: Any) -> tuple[Any, Any] | None:
     """The user's rows, or those of the bundled corpus if the model knows all of its types."""
     from skdice.datasets import load_town_notes
+    from skdice.tasks.files import files_of
 
     if data is not None:
         return data.X, data.y
-    if estimator.task.rows_are != "blocks" or not estimator.task.has_classes:
+    if files_of(estimator.task).rows_are != "blocks" or not estimator.task.has_classes:
         return None
     X, y = load_town_notes(subset="test")
     tags = {tag for row in y for tag in row}

@@ -42,12 +42,14 @@ def _counts_of(data: Any) -> Any:
     """Counts of a data set, by its task."""
     from skdice.inspection import imbalance, reading_imbalance
     from skdice.tasks import TASKS
+    from skdice.tasks.files import files_of
 
     task = TASKS[data.task]
     if not task.has_classes:
         return reading_imbalance(data.X, data.y)
-    labels = task.counted(data.X, data.y)
-    return imbalance(labels, multilabel=task.has_several_labels(data.y))
+    files = files_of(task)
+    labels = files.counted(data.X, data.y)
+    return imbalance(labels, multilabel=files.has_several_labels(data.y))
 
 
 def _report(counts: dict[str, Any], *, as_json: bool) -> None:

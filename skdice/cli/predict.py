@@ -82,6 +82,7 @@ def predict(
     from skdice.datasets import write_annotations
     from skdice.datasets.annotations import is_text
     from skdice.datasets.reading import suffix_of
+    from skdice.tasks.files import files_of
     from skdice.whole_files import replacing
 
     _common.new_file(out, "--out", force, folder=form == "brat")
@@ -106,7 +107,7 @@ def predict(
     def predicted() -> Iterator[Row]:
         nonlocal done
         ours, ahead = tee(rows)
-        method, block = task.formats_of(estimator)[how], size or BLOCK
+        method, block = files_of(task).formats_of(estimator)[how], size or BLOCK
         found = estimator.iter_predict((row.x for row in ahead), method, block)
         for row, y in zip(ours, found, strict=True):
             yield row._replace(y=y)
@@ -131,7 +132,9 @@ def predict(
 
 def _format_of(estimator: Any, asked: str, suffix: str, file: Path) -> str:
     """The format to write, if the task has it, and if the name of the output is no other's."""
-    known = [*estimator.task.formats_of(estimator)]
+    from skdice.tasks.files import files_of
+
+    known = [*files_of(estimator.task).formats_of(estimator)]
     if asked == "auto":
         asked = known[0]
         if asked in ("conll", "tsv") and suffix in (".jsonl", ".json"):
@@ -194,8 +197,9 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> 
     from skdice.datasets.annotations import as_json, as_row, pieces_of
     from skdice.datasets.reading import json_pieces
     from skdice.datasets.squad import answers_json
+    from skdice.tasks.files import files_of
 
-    task = estimator.task
+    task, files = estimator.task, files_of(estimator.task)
     if not task.has_words:
         found = (as_row(i, row.x, row.y, row.meta, how) for i, row in enumerate(rows))
         yield from pieces_of(found, how, out, predicted=True)
@@ -203,7 +207,7 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> 
     if how == "squad":  # one object, from id to answer
         yield answers_json({row.meta["id"]: row.y for row in rows})
         return
-    written = (task.written(estimator, how, row) for row in rows)
+    written = (files.written(estimator, how, row) for row in rows)
     if how in ("conll", "tsv"):
         yield from (
             "\n" * (i > 0 and how == "conll") + text + "\n" for i, text in enumerate(written)
@@ -217,6 +221,7 @@ def _table(
 ) -> Iterator[str]:
     """The text of a table as it came with two columns more, or of texts with these."""
     from skdice.datasets.reading import suffix_of
+    from skdice.tasks.files import files_of
 
     names = dict.fromkeys(name for row in first for name in row.meta) or {"text": None}
     for name in ADDED:
@@ -232,7 +237,7 @@ def _table(
 
     def records() -> Iterator[dict[str, Any]]:
         for row in rows:
-            record = estimator.task.written(estimator, "jsonl", row)
+            record = files_of(estimator.task).written(estimator, "jsonl", row)
             label, each = record["label"], record["probabilities"]
             several = isinstance(label, list)
             probability = [each[str(n)] for n in label] if several else each[str(label)]

@@ -68,6 +68,7 @@ def tune(
     """
     from skdice.model_selection import LossSearchCV, loss_space
     from skdice.tasks import TASKS
+    from skdice.tasks.files import files_of
 
     # With a storage the same search is continued.
     writes_over = storage is None and not features and not force
@@ -85,7 +86,7 @@ def tune(
         spaces,
         n_trials=n_trials,
         cv=cv,
-        scoring=TASKS[data.task].scorer(data.y),
+        scoring=files_of(TASKS[data.task]).scorer(data.y),
         refit=not features,
         timeout=timeout,
         storage=storage,

@@ -39,9 +39,9 @@ Mode = Literal["fresh", "warm", "partial"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Checked inputs with their targets and weights."""
+    """Checked rows with their targets and weights."""
 
-    inputs: Any  # a list of texts, pairs, sentences or questions; or rows of numbers
+    inputs: Any  # as `Task.sources` gives them: a list; or rows of numbers
     targets: Any  # a list or array
     weights: np.ndarray | None = None
 
@@ -61,7 +61,6 @@ class Held:
     """A validation set, encoded once for all epochs."""
 
     examples: Examples
-    sources: Any  # as in `Task.encode_sources`
     encoded: Any  # a data set without targets
 
 
@@ -179,8 +178,7 @@ def plan_fit(
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
     validation = None
     if held is not None:
-        sources, windows = task.encode_sources(model, held.inputs, cuts)
-        validation = Held(held, sources, task.unlabelled(windows))
+        validation = Held(held, task.unlabelled(task.encode(model, held.inputs, cuts)))
     drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
     criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
     return FitPlan(
@@ -216,7 +214,7 @@ def encode(
 def without_weights(model: Any) -> Any:
     """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
     blank = draft_of(model)
-    blank.tokenizer_ = backbones.load_tokenizer(model.backbone)
+    blank.task.load_tokenizer(blank)
     encoder = backbones.encoder_without_weights(model.backbone)
     blank.module_ = SimpleNamespace(encoder=encoder, adapted=model.adapter is not None)
     return blank
@@ -224,7 +222,8 @@ def without_weights(model: Any) -> Any:
 
 def needs_windows(model: Any, texts: list[Any]) -> bool:
     """Return True if a fit on these texts would read one of them in several windows."""
-    return len(model.task.encode(without_weights(model), texts)) > len(texts)
+    blank = without_weights(clone(model))
+    return len(blank.task.encode(blank, blank.task.sources(blank, texts))) > len(texts)
 
 
 def length_of_fit(

@@ -54,7 +54,7 @@ warmup : float
     Share of the updates in which the learning rate rises.
 dropout : float
     Dropout before the head.
-frozen : {"none", "embeddings", "encoder"} or int
+frozen : int, "embeddings", "encoder" or None
     Parts not to train. An int freezes the embeddings and that many of the lowest layers.
 adapter : "lora", peft.PeftConfig or None
     Train only the head and small matrices beside the encoder's weights, which saves memory

@@ -12,6 +12,7 @@ import numpy as np
 from skdice import __version__, backbones
 from skdice.engine.module import TaskModel
 from skdice.losses.base import resolve_loss
+from skdice.tasks.cards import card_of
 
 
 def model_card(estimator: Any, metrics: dict[str, float]) -> str:
@@ -20,7 +21,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
 
     if not all(isinstance(value, Real) for value in metrics.values()):
         raise TypeError(f"metrics={metrics!r} must map names to numbers, as in {{'test F1': 0.47}}")
-    pipeline_tag = estimator.task.hub_tag
+    pipeline_tag = card_of(estimator.task).hub_tag
     native = isinstance(estimator.module_, TaskModel)
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
@@ -61,7 +62,8 @@ def _data(estimator: Any) -> list[str]:
         return []
     labels = [str(label) for label in estimator.outputs_.tolist()]
     counts = dict(zip(labels, np.asarray(estimator.class_counts_), strict=True))
-    unit, negative = estimator.task.unit, estimator.task.background(estimator)
+    card = card_of(estimator.task)
+    unit, negative = card.unit, card.background(estimator)
     order = sorted(counts, key=lambda name: -counts[name])
     parts = [
         "## Training data\n",
@@ -76,16 +78,16 @@ def _data(estimator: Any) -> list[str]:
 
 def _usage(estimator: Any, native: bool) -> list[str]:
     """Code that loads the model and predicts, with skdice and with transformers."""
-    kind, task = type(estimator).__name__, estimator.task
+    kind, card = type(estimator).__name__, card_of(estimator.task)
     own = f"""\
 from skdice import {kind}
 model = {kind}.from_pretrained("FOLDER_OR_REPO_ID")
-model.predict({task.example})"""
-    notes = task.card_notes(estimator, native)
+model.predict({card.example})"""
+    notes = card.notes(estimator, native)
     if native:
-        parts = [_block(own), _block(task.transformers_code(estimator))]
+        parts = [_block(own), _block(card.transformers_code(estimator))]
     else:
-        parts = [_block(own), f"{task.served_by(estimator)}\n"]
+        parts = [_block(own), f"{card.served_by(estimator)}\n"]
     return [*parts, f"{notes}\n"] if notes else parts
 
 

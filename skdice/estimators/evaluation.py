@@ -28,7 +28,7 @@ class Scored:
         return self._scores(X, y)["f1"]
 
     def evaluate(self, X: Data, y: Data) -> dict[str, float]:
-        """Precision, recall and F1, or exact match and F1 of answers; `measure_` names the unit.
+        """Precision, recall and F1, or exact match and F1 of answers.
 
         Parameters
         ----------
@@ -60,12 +60,6 @@ class Scored:
     def _judge(self) -> Any:
         """The model whose labels and parameters say how rows are read and rated."""
         return self
-
-    @property
-    def measure_(self) -> str:
-        """The words for what `evaluate` counts."""
-        measure: str = self.task.measure(self)
-        return measure
 
 
 class ClassScores(Scored):

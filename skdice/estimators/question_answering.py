@@ -14,6 +14,7 @@ from skdice._compat import Interval, StrOptions
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
+from skdice.inputs.answers import MISALIGNED
 from skdice.inputs.rows import object_array
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading
@@ -50,7 +51,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "No answer" is predicted if its score is above the best answer's by more than this.
         ``"auto"`` tunes it for F1 on the validation questions if some of them have no answer, and
         is 0 otherwise. Without unanswerable training questions every question is answered.
-    on_misaligned : {"raise", "drop", "fix"}
+    on_misaligned : {"raise", "drop", "expand"}
         What to do with an answer that its context does not hold at its start: an error; leave
         answer and question out; or take the nearest place that holds it.
     language : {"en", "zh"}
@@ -94,7 +95,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "max_question_length": [Interval(Integral, 1, None, closed="left")],
         "max_answer_length": [Interval(Integral, 1, None, closed="left")],
         "null_threshold": [StrOptions({"auto"}), Interval(Real, None, None, closed="both")],
-        "on_misaligned": [StrOptions({"raise", "drop", "fix"})],
+        "on_misaligned": [StrOptions(set(MISALIGNED))],
         "language": [StrOptions({"en", "zh"})],
     }
 
@@ -188,10 +189,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
         for entry, p in zip(row, softmax([e["score"] for e in row]), strict=True):
             entry["probability"] = float(p)
         return row
-
-    def exact_match(self, X: Rows, y: Rows) -> float:
-        """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
-        return self.evaluate(X, y)["exact_match"]
 
     # ---- files
 

@@ -36,8 +36,6 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``. Tag ``O`` is the background.
     stride : int or None
         Overlap of the windows of a long sentence, in subwords; None is a quarter of a window.
-    label_all_subwords : bool
-        Train on every subword of a word, and average their probabilities, instead of the first.
     scheme : {"auto", "iob1", "iob2", "ioe1", "ioe2", "bioes", "bmes", "bilou", "plain"}
         How the tags mark spans. ``"auto"`` takes the scheme that the fewest tags of `y` break, and
         warns of those. A named scheme refuses them.
@@ -79,13 +77,11 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         **TransformerEstimator._parameter_constraints,
         "sampler": [HasMethods("fit_resample"), None],
         "stride": [Interval(Integral, 0, None, closed="left"), None],
-        "label_all_subwords": ["boolean"],
         "scheme": [StrOptions({"auto", *SCHEMES})],
         "constrained": ["boolean"],
     }
 
     stride: int | None = None
-    label_all_subwords: bool = False
     scheme: str = "auto"
     constrained: bool = True
     sampler: Any = None
@@ -199,9 +195,10 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
             `numpy.memmap` in a temporary file.
         """
         self._check_params()
-        sentences, task = self.task.inputs(X), self.task
+        task, sentences = self.task, self.task.inputs(X)
         blank = unfitted_copy(self)
-        first = np.cumsum([0, *task.n_words(blank, sentences)])
+        sentences = task.sources(blank, sentences)
+        first = np.cumsum([0, *task.n_words(sentences)])
         table = empty_table(int(first[-1]), blank.module_.encoder.config.hidden_size)
         for part in blocks(len(sentences)):
             table[first[part.start] : first[part.stop]] = 0  # words that no window holds

@@ -35,6 +35,7 @@ from skdice.estimators.evaluation import Scored
 from skdice.estimators.streams import iter_blocks
 from skdice.inputs.rows import object_array
 from skdice.tasks import Task
+from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
@@ -66,8 +67,9 @@ class TransformerEstimator(Scored, NetEstimator):
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
         **OF_TEXT_NET,
         "frozen": [
-            StrOptions({"none", "embeddings", "encoder"}),
+            StrOptions({"embeddings", "encoder"}),
             Interval(Integral, 0, None, closed="left"),
+            None,
         ],
         "adapter": [StrOptions({"lora"}), HasMethods(["to_dict", "save_pretrained"]), None],
         "gradient_checkpointing": ["boolean"],
@@ -83,7 +85,7 @@ class TransformerEstimator(Scored, NetEstimator):
     weight_decay: float = 0.01
     warmup: float = 0.1
     dropout: float = 0.1
-    frozen: str | int = "none"
+    frozen: str | int | None = None
     adapter: Any = None
     gradient_checkpointing: bool = False
     precision: str = "auto"
@@ -122,10 +124,10 @@ class TransformerEstimator(Scored, NetEstimator):
         check_optimizer(self)
         if self.adapter is not None:
             adapters.peft()
-            if self.frozen != "none":
+            if self.frozen is not None:
                 raise ValueError(
                     f"frozen={self.frozen!r} and adapter={self.adapter!r}: an adapter freezes the "
-                    "whole encoder by itself; leave frozen='none'"
+                    "whole encoder by itself; leave frozen=None"
                 )
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
@@ -212,10 +214,14 @@ class TransformerEstimator(Scored, NetEstimator):
         """Sources of a block of inputs, and for each the windows with logits in float64."""
         cuts, on_gpu = Cuts(), devices.is_gpu(self.net_.device)
         parts = text_blocks(inputs, BLOCK_ON_GPU if on_gpu else BLOCK, CHARACTERS)
-        encoded = (self.task.encode_sources(self, inputs[part], cuts) for part in parts)
+        encoded = (self._encoded(inputs[part], cuts) for part in parts)
         for sources, windows in ahead(encoded) if on_gpu else encoded:
             yield sources, self._logits_by_row(len(sources), EncodedDataset(windows))
         self._tell(cuts)
+
+    def _encoded(self, inputs: list[Any], cuts: Cuts) -> tuple[list[Any], Windows[Any]]:
+        sources = self.task.sources(self, inputs)
+        return sources, self.task.encode(self, sources, cuts)
 
     def _logits_by_row(self, n_rows: int, dataset: EncodedDataset) -> list[Any]:
         windows, logits = dataset.windows, self.net_.logits(dataset)

@@ -114,7 +114,9 @@ class TverskySweepDisplay:
                 model.fit(take(X, train), take(y, train))
                 scores = model.evaluate(take(X, test), take(y, test))
                 table[:, i, j] = [scores[name] for name in MEASURES]
-        return cls(alphas, dict(zip(MEASURES, table, strict=True)), model.measure_).plot()
+        return cls(
+            alphas, dict(zip(MEASURES, table, strict=True)), model.task.measure(model)
+        ).plot()
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on `ax` or a new figure: a line at the mean, the spread over folds around it.

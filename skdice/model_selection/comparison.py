@@ -490,7 +490,7 @@ def _run(comparison: Comparison, model: Candidate, estimator: Any, seed: int, da
         fitted = Judged(fitted, estimator, data.y)
     figures = scores_and_parts(fitted, data.X_test, data.y_test)
     names = tuple(name for name in figures if name not in (F1_WITHOUT, FOUND_NOTHING))
-    comparison.measure, comparison.measures = fitted.measure_, names
+    comparison.measure, comparison.measures = fitted.task.measure(fitted), names
     model.runs.append({"seed": seed, **figures, "seconds": seconds})
 
 

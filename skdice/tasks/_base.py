@@ -1,4 +1,4 @@
-"""The protocol of a task: how its rows look, and how they are encoded, learned, decoded, scored."""
+"""The protocol of a task: how its rows are read, learned, encoded, decided on and rated."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from torch import nn
 
 from skdice import backbones
 from skdice._compat import check_feature_names
-from skdice._warn import warn
-from skdice.datasets.row import Row
 from skdice.engine import adapters
 from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
@@ -25,7 +23,6 @@ from skdice.engine.module import (
     checkpoint_gradients,
     freeze,
 )
-from skdice.exceptions import UnnamedLabelsWarning
 from skdice.inputs.rows import check_weights
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
@@ -35,33 +32,26 @@ Blocks = Iterable[tuple[list[Any], list[Any]]]
 
 
 class Task(ABC):
-    """The part of a text estimator that differs between tasks.
+    """The part of an estimator's fit and predictions that differs between tasks.
 
     A task has no state: `model` is always the estimator, whose parameters it reads and on which
-    `learn` sets the fitted attributes (labels, scheme). A fit calls `read`, `learn`, `strata`,
+    `learn` sets the fitted attributes (labels, scheme). A fit calls `examples`, `learn`, `strata`,
     `sampled`, `prepare_training`, `build`, `encode`, `dataset` and `criterion`, in this order: see
-    `skdice.engine.fit_plan`.
+    `skdice.engine.fit_plan`. A prediction calls `inputs`, `sources`, `encode`, `row_outputs` and
+    `decide`. What files ask of a task is in `skdice.tasks.files`, and what model cards ask in
+    `skdice.tasks.cards`.
     """
 
     name: ClassVar[str]  # on the command line and in `Dataset`
     rows: ClassVar[str]  # in the words of a message, as "texts with entities"
-    file_kind: ClassVar[str] = ""  # of `read_dataset`, where it is not the name
     estimator: ClassVar[str]  # the name of its class in `skdice.estimators`
-    hub_tag: ClassVar[str]
     head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
-    example: ClassVar[str]  # of X, as code
-    # In which predictions are written, and the methods that predict them; "auto" is the first.
-    formats: ClassVar[dict[str, str]]
     tuned_by: ClassVar[str] = "BiasTunedClassifier"  # the estimator that tunes its decision
     judged_by: ClassVar[str] = "predict"  # the method whose rows `rate` takes
     judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
     outputs: ClassVar[str] = "classes_"  # the attribute that names the outputs of the head
-    unit: ClassVar[str] = "texts"  # what the loss counts
-    rows_are: ClassVar[str] = "lines"  # of a stream; or "blocks" of lines, "json", or "mixed" lines
-    modes: ClassVar[tuple[str, ...]] = ("strict",)  # which spans count as found
     has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
-    is_default: ClassVar[bool] = True  # for a model of transformers with this head
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
     keeps_weightless: ClassVar[bool] = True  # rows of weight 0 stay in their batches
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
@@ -84,7 +74,7 @@ class Task(ABC):
         """Return the checked rows of X and of y, as `fit`, `score` and folds take them."""
 
     def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        """Return rows to train on, with targets in the form that `learn` takes."""
+        """Return rows to train on: sources, and targets in the form that `learn` takes."""
         inputs, targets = self.read(model, X, y)
         return Examples(inputs, targets, check_weights(sample_weight, len(inputs)))
 
@@ -159,7 +149,7 @@ class Task(ABC):
     ) -> None:
         """Set on `model` the tokenizer and a module: the encoder with a new head."""
         device = resolve_device(model.device)
-        tokenizer = backbones.load_tokenizer(model.backbone)
+        self.load_tokenizer(model)
         n_outputs = self.n_outputs(model) if n_outputs is None else n_outputs
         with seeded(seed, device):
             if self.uses_native_head(model):
@@ -175,20 +165,23 @@ class Task(ABC):
         freeze(module, model.frozen)
         if model.gradient_checkpointing:
             checkpoint_gradients(module, True)
-        model.tokenizer_, model.module_ = tokenizer, module
+        model.module_ = module
+
+    def load_tokenizer(self, model: Any) -> None:
+        """Set on `model` the tokenizer of its backbone, unless it has one."""
+        if not hasattr(model, "tokenizer_"):
+            model.tokenizer_ = backbones.load_tokenizer(model.backbone)
 
     def update_module(self, model: Any, module: EncoderModule) -> None:
         """Let a trained module take parameters of the head that were set since."""
 
-    @abstractmethod
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
-        """Return the windows of the inputs; `cuts` counts what of them was left out."""
+    def sources(self, model: Any, inputs: list[Any]) -> list[Any]:
+        """Return what `encode` and `decide` take: the inputs, or texts with their words."""
+        return inputs
 
-    def encode_sources(
-        self, model: Any, inputs: list[Any], cuts: Cuts | None
-    ) -> tuple[list[Any], Windows[Any]]:
-        """Return what `decide` needs of the inputs beside their outputs, and their windows."""
-        return inputs, self.encode(model, inputs, cuts)
+    @abstractmethod
+    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return the windows of `sources`; `cuts` counts what of them was left out."""
 
     def targets(self, model: Any, windows: Windows[Any], targets: Any) -> Any:
         """Return the target of each window, from those of the rows."""
@@ -247,107 +240,12 @@ class Task(ABC):
 
     @abstractmethod
     def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> Any:
-        """Return what `predict` gives for each row, from its `row_outputs`.
-
-        `sources` are the inputs, or what `encode_sources` made of them.
-        """
+        """Return what `predict` gives for each row, from its `row_outputs`."""
 
     def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
         """Return F1 from 0 to 1 on validation rows; `blocks` are sources and outputs of some."""
         found = [row for block in blocks for row in self.decide(model, *block)]
         return float(self.rate(model, held.targets, found)["f1"])
-
-    # ---- rows in files
-
-    def labels(self, y: Any) -> Iterable[Any] | None:
-        """Return every label of a data set, None for one that was not annotated."""
-        return None
-
-    def has_several_labels(self, y: Any) -> bool:
-        """Return whether a row may have several labels."""
-        return False
-
-    def counted(self, X: Any, y: Any) -> Any:
-        """Return y as `skdice.inspection.imbalance` counts it."""
-        return y
-
-    def groups(self, X: Any) -> Any:
-        """Return the groups of rows that a split keeps together; None for none."""
-        return None
-
-    def split_strata(self, y: Any) -> Any:
-        """Return a key for each row of a data set that a split keeps in proportion."""
-        return None
-
-    def scorer(self, y: Any) -> Any:
-        """Return a scorer for a search on a data set; None is the estimator's own score."""
-        return None
-
-    def formats_of(self, model: Any) -> dict[str, str]:
-        """Return the formats in which a model's predictions are written, as in `formats`."""
-        return self.formats
-
-    def written(self, model: Any, how: str, row: Row) -> Any:
-        """Return a row whose y was predicted: a record of JSON, or the text of its lines."""
-        raise NotImplementedError
-
-    def reported(self, model: Any, X: Any) -> Any:
-        """Return the predictions that a report is about."""
-        return model.predict(X)
-
-    @abstractmethod
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return scores by class of what `reported` gave, as values for JSON or as text."""
-
-    def unseen_labels(self, model: Any, y: Any) -> list[str]:
-        """Return labels of a data set that training did not have."""
-        return []
-
-    # ---- models of transformers
-
-    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters of an estimator around a model that others trained."""
-        return params
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return the fitted attributes that follow from a configuration of transformers.
-
-        ``"order"`` among them is the order in which the outputs of its head are put.
-        """
-        raise NotImplementedError
-
-    def describe(self, model: Any, config: Any) -> None:
-        """Put the labels of the outputs into a configuration of transformers."""
-        names = [str(label) for label in model.outputs_.tolist()]
-        config.id2label = dict(enumerate(names))
-        config.label2id = {name: i for i, name in enumerate(names)}
-
-    # ---- the model card
-
-    def background(self, model: Any) -> str | None:
-        """Return the name of the negative class, if there is one."""
-        return None
-
-    def transformers_code(self, model: Any) -> str:
-        """Return code that predicts with plain transformers."""
-        return f"""\
-from transformers import pipeline
-model = pipeline("{self.hub_tag}", "FOLDER_OR_REPO_ID")
-model("Ann lives in Rome")"""
-
-    def card_notes(self, model: Any, native: bool) -> str:
-        """Return how predictions of skdice and of transformers differ, if `native` can be read."""
-        return ""
-
-    def served_by(self, model: Any) -> str:
-        """Return what runs a head of skdice's own."""
-        return "Its head is skdice's own: transformers cannot read it."
-
-    def pipeline_caveat(self, model: Any) -> str:
-        """Return why transformers cannot run the model, or would predict otherwise, if so."""
-        return ""
 
     # ---- scores
 
@@ -372,21 +270,3 @@ model("Ann lives in Rome")"""
     @abstractmethod
     def measure(self, model: Any) -> str:
         """Return the words for what `rate` counts."""
-
-
-def label_names(config: Any) -> list[str]:
-    """The labels of a model of transformers, in the order of its outputs."""
-    names = [str(config.id2label.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
-    if len(names) < 2:
-        raise ValueError(
-            f"the model has {len(names)} output, and a classifier needs 2 or more: a model of "
-            "regression, or of one logit, is not read"
-        )
-    if len(set(names)) < len(names):
-        raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
-    if any(name.startswith("LABEL_") for name in names):
-        warn(
-            f"the model's config.json has no names for its labels: they are {names}",
-            UnnamedLabelsWarning,
-        )
-    return names

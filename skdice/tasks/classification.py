@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice.datasets.row import Row
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
@@ -31,9 +27,9 @@ from skdice.inputs.labels import (
 )
 from skdice.inputs.rows import check_weights
 from skdice.inputs.texts import as_texts, check_width
-from skdice.metrics import ClassScorer, positive_class
+from skdice.metrics import positive_class
 from skdice.metrics.classification import class_scores
-from skdice.tasks._base import Task, label_names
+from skdice.tasks._base import Task
 from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts, TextWindow, encode_texts
@@ -47,10 +43,7 @@ class Classification(Task):
     name = "classification"
     rows = "texts to classify"
     estimator = "DiceSequenceClassifier"
-    hub_tag = "text-classification"
     head = "SequenceClassification"
-    example = '["Win a free prize now"]'
-    formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
     per_position = False
 
     # ---- rows
@@ -156,14 +149,6 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
-    def served_by(self, model: Any) -> str:
-        """Return what can run a head that is not the architecture's own."""
-        return (
-            f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
-            f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
-            "transformers after a fit with pooling='native'."
-        )
-
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
         return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
@@ -173,10 +158,10 @@ class Classification(Task):
         if isinstance(module, EncoderWithHead):
             module.pooling = model.pooling
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return one window of each text, or several of a long one."""
         settings = model.max_length_, model.long_texts, cuts
-        return encode_texts(model.tokenizer_, inputs, *settings)
+        return encode_texts(model.tokenizer_, sources, *settings)
 
     def dataset(
         self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None
@@ -263,131 +248,6 @@ class Classification(Task):
         if positive is not None:
             return f"class {model.classes_[positive]!s}"
         return "labels, micro" if getattr(model, "multilabel_", False) else "classes, macro"
-
-    # ---- the model card
-
-    def background(self, model: Any) -> str | None:
-        """Return the other class than the positive one of two."""
-        positive = positive_index(model)
-        return None if positive is None else str(model.classes_[1 - positive])
-
-    def card_notes(self, model: Any, native: bool) -> str:
-        """Return what happens to texts that do not fit in one input."""
-        longest, how = model.max_length_, "cuts them there"
-        if model.long_texts != "truncate":
-            how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
-        notes = f"Texts of more than {longest} subwords: skdice {how}."
-        if margin := getattr(model, "tuned_for_", {}).get("reject_margin"):
-            notes += (
-                " The tuned decision leaves rows to a person: those whose two best classes, or a "
-                f"label's yes and no, are less than {margin:.3g} apart in log-odds. A head cannot "
-                "do that: this model decides them too."
-            )
-        if not native:
-            return (
-                f"{notes} Encoder and head read elsewhere see the first {longest} subwords only, "
-                'and predict what skdice does with `long_texts="truncate"`.'
-            )
-        return (
-            f"{notes} A pipeline knows no windows. It needs `truncation=True, "
-            f"max_length={longest}` in its call, and then reads the beginning only."
-        )
-
-    # ---- rows in files
-
-    def labels(self, y: Any) -> Iterable[Any] | None:
-        """Return the label of each row, or all labels of rows with several."""
-        return chain.from_iterable(y) if self.has_several_labels(y) else y
-
-    def has_several_labels(self, y: Any) -> bool:
-        """Return whether a text may have several labels."""
-        return any(isinstance(row, list) for row in y)
-
-    def split_strata(self, y: Any) -> Any:
-        """Return the labels, 0/1 rows where there are several."""
-        return read_labels(y, missing=True).values
-
-    def scorer(self, y: Any) -> Any:
-        """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
-        if self.has_several_labels(y):
-            return ClassScorer()
-        classes, counts = np.unique(y, return_counts=True)
-        if len(classes) != 2:
-            return ClassScorer()
-        return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
-
-    def written(self, model: Any, how: str, row: Row) -> Any:
-        """Return the id if there is one, the text, its label or labels, and their probabilities.
-
-        As a line they are the label, or a list of JSON of several, and the text.
-        """
-        x, found, meta = row.x, row.y, row.meta
-        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
-        if how == "tsv":
-            label = json.dumps(found, ensure_ascii=False) if isinstance(found, list) else found
-            return "\t".join(" ".join(str(cell).split()) for cell in (label, *texts.values()))
-        classes = model.classes_.tolist()
-        label = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
-        if not model.multilabel_:
-            label = classes[found.argmax()]
-        probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
-        ids = {"id": meta["id"]} if "id" in meta else {}
-        return {**ids, **texts, "label": label, "probabilities": probabilities}
-
-    def reported(self, model: Any, X: Any) -> Any:
-        """Return labels as strings, as files have them, or 0/1 rows."""
-        predicted = model.predict(X)
-        return predicted if model.multilabel_ else list(map(str, predicted))
-
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return scikit-learn's report."""
-        how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
-        if not model.multilabel_:
-            return classification_report(y, predicted, **how)
-        names = model.classes_.astype(str)
-        rows = known_labels(y, names, True, missing=True)
-        # A label that is not known counts as a right no, in none of the counts of F1.
-        predicted, rows = np.where(rows == UNKNOWN, 0, predicted), (rows == 1).astype(int)
-        if len(names) == 1:  # whose one column would be taken for labels
-            how["labels"] = [1]
-        return classification_report(rows, predicted, target_names=names, **how)
-
-    def unseen_labels(self, model: Any, y: Any) -> list[str]:
-        """Return labels of a data set that training did not have."""
-        if model.multilabel_:
-            return []
-        return sorted(set(y) - {str(label) for label in model.classes_})
-
-    # ---- models of transformers
-
-    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters with the model's own head."""
-        if (pooling := params.get("pooling", "native")) != "native":
-            raise ValueError(
-                f"pooling={pooling!r} is another head than the model's own: leave it out"
-            )
-        return {**params, "pooling": "native"}
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return the classes, and of two the positive one."""
-        names = label_names(config)
-        state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
-        if config.problem_type == "multi_label_classification":
-            numbered = names == [str(i) for i in range(len(names))]
-            classes: list[Any] = list(range(len(names))) if numbered else names
-            return {**state, "multilabel": True, "classes": classes}
-        if len(names) == 2:
-            positive = names[1] if model.pos_label is None else str(model.pos_label)
-            state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
-        return {**state, "classes": sorted(names), "order": np.argsort(names)}
-
-    def describe(self, model: Any, config: Any) -> None:
-        """Put the labels and the kind of problem into a configuration."""
-        super().describe(model, config)
-        kind = "multi" if model.multilabel_ else "single"
-        config.problem_type = f"{kind}_label_classification"
 
 
 def decided(model: Any, logits: np.ndarray) -> np.ndarray:

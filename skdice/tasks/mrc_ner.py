@@ -22,7 +22,7 @@ from skdice.losses.span_ends import HeadsLoss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags
 from skdice.tags.spans import ScoredSpan, Span, flat_spans
-from skdice.tasks.token_rows import TokenRows, table_of_scores
+from skdice.tasks._base import Task
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 from skdice.text.queries import check_queries
@@ -32,13 +32,14 @@ from skdice.text.question_windows import QueryWindow, encode_queries
 Candidate = tuple[Span, float, float]
 
 
-class MRC(TokenRows):
+class MRC(Task):
     """Spans of each type: where they start, where they end, and which pairs match."""
 
     name = "mrc-ner"
     rows = "tokens with entities by query"
     estimator = "DiceMRCTagger"
     head = None
+    judged = "spans"
     judged_by = "predict_spans"
     has_classes = False
 
@@ -107,11 +108,11 @@ class MRC(TokenRows):
         """Return the encoder with the heads of starts, ends, matches and answerable."""
         return EncoderWithSpanHeads(encoder, dropout=model.dropout)
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of the sentences, each with a query."""
         return encode_queries(
             model.tokenizer_,
-            inputs,
+            sources,
             list(model.queries_.values()),
             model.max_length_,
             stride=model.stride,
@@ -199,25 +200,6 @@ class MRC(TokenRows):
                 scored = flat_spans(sorted(scored, key=lambda s: (-s[3], s[1], s[2], s[0])))
             rows.append([*map(ScoredSpan._make, scored)])
         return rows
-
-    # ---- rows in files
-
-    def formats_of(self, model: Any) -> dict[str, str]:
-        """Return the formats: of a model that was trained on spans, those of spans."""
-        if model.scheme_ is not None:
-            return self.formats
-        return {name: self.formats[name] for name in ("spans", "jsonl")}
-
-    def reported(self, model: Any, X: Any) -> Any:
-        """Return spans, whatever `predict` gives."""
-        return model.predict_spans(X)
-
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return the scores of spans."""
-        scores = self.rate(model, self.read(model, X, y)[1], predicted)
-        return scores if as_json else table_of_scores(scores)
 
     # ---- scores
 

@@ -107,9 +107,9 @@ class Numbers(Classification):
             _tell_of_few_positives(model, len(data), share)
         return loss
 
-    def encode(self, model: Any, inputs: Any, cuts: Any = None) -> Any:
+    def encode(self, model: Any, sources: Any, cuts: Any = None) -> Any:
         """Return the rows."""
-        return inputs
+        return sources
 
     def dataset(self, model: Any, windows: Any, targets: Any, weights: np.ndarray | None) -> Any:
         """Return rows with their targets and weights."""

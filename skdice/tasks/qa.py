@@ -21,8 +21,7 @@ from skdice.losses.base import resolve_loss
 from skdice.losses.of_estimator import check_classes
 from skdice.losses.span_ends import SpanEndsLoss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.tasks._base import Blocks
-from skdice.tasks._question_rows import QuestionRows
+from skdice.tasks._base import Blocks, Task
 from skdice.text.best_answers import Candidate, best_answers, tune_null_threshold
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
@@ -31,19 +30,22 @@ from skdice.text.question_windows import ReadingWindow, encode_questions, is_mar
 Ranked = tuple[list[Candidate], float]  # answers, the best first, and the score of none
 
 
-class Reading(QuestionRows):
+class Reading(Task):
     """Answers to questions: the positions where they start and end."""
 
     name = "qa"
+    rows = "questions with contexts"
     estimator = "DiceQuestionAnswerer"
-    hub_tag = "question-answering"
     head = "QuestionAnswering"
-    unit = "questions"
     judged = "answers"
     has_classes = False
     longest = 384
 
     # ---- rows
+
+    def inputs(self, X: Any) -> list[Any]:
+        """Return pairs of question and context."""
+        return as_questions(X, may_be_empty=True)
 
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
         """Return pairs and their answers, None where all of them are misaligned."""
@@ -104,11 +106,11 @@ class Reading(QuestionRows):
         """Return 2, for start and end."""
         return 2
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of the contexts, each with its question."""
         return encode_questions(
             model.tokenizer_,
-            inputs,
+            sources,
             model.max_length_,
             stride=model.stride,
             max_question_length=model.max_question_length,
@@ -200,26 +202,6 @@ class Reading(QuestionRows):
     def measure(self, model: Any) -> str:
         """Return what `rate` counts."""
         return "answers"
-
-    # ---- the model card
-
-    def transformers_code(self, model: Any) -> str:
-        """Return code that loads the model: transformers 5 has no pipeline for reading."""
-        return """\
-from transformers import AutoModelForQuestionAnswering, AutoTokenizer
-model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
-tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
-
-    # ---- rows in files
-
-    # ---- models of transformers
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return the threshold, of which a configuration knows nothing."""
-        return {"null_threshold": None if model.null_threshold == "auto" else model.null_threshold}
-
-    def describe(self, model: Any, config: Any) -> None:
-        """Leave the configuration as it is: there are no labels."""
 
 
 def _tunes_threshold(model: Any) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
@@ -16,13 +15,8 @@ from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.exceptions import ValidationWarning
 from skdice.inputs.sentences import as_names, as_sentences, as_tags, read_tags
-from skdice.metrics import (
-    span_f1_score,
-    span_precision_recall_fscore_support,
-    span_report,
-)
+from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.calibration import SpanScales
-from skdice.metrics.partial_credit import MODES
 from skdice.tags.decoding import decode
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import (
@@ -34,22 +28,19 @@ from skdice.tags.schemes import (
     split_tag,
 )
 from skdice.tags.spans import ScoredSpan
-from skdice.tasks._base import label_names
-from skdice.tasks.token_rows import TokenRows
+from skdice.tasks._base import Task
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.long_texts import Cuts
 
-_JOINED = ', aggregation_strategy="first"'
 
-
-class Tagging(TokenRows):
+class Tagging(Task):
     """Tags of tokens: entities in any scheme, or parts of speech."""
 
     name = "tagging"
     rows = "tagged tokens"
     estimator = "DiceTokenClassifier"
     head = "TokenClassification"
-    modes = tuple(MODES)
+    judged = "spans"
     tuned_by = "BiasTunedTagger"
 
     # ---- rows
@@ -63,9 +54,9 @@ class Tagging(TokenRows):
         sentences = as_sentences(X)
         return sentences, as_tags(y, sentences)
 
-    def n_words(self, model: Any, inputs: list[Any]) -> Iterable[int]:
+    def n_words(self, sources: list[Any]) -> Iterable[int]:
         """Return the number of words of each row."""
-        return map(len, inputs)
+        return map(len, sources)
 
     def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of checked rows."""
@@ -142,19 +133,9 @@ class Tagging(TokenRows):
         """Return the number of tags."""
         return len(model.outputs_)
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows in which every token is predicted once."""
-        return encode_sentences(
-            model.tokenizer_,
-            inputs,
-            model.max_length_,
-            stride=model.stride,
-            all_subwords=model.label_all_subwords,
-        )
-
-    def sources(self, model: Any, inputs: list[Any]) -> list[Any]:
-        """Return what `decide` needs of the inputs beside their tables."""
-        return inputs
+        return encode_sentences(model.tokenizer_, sources, model.max_length_, stride=model.stride)
 
     def targets(self, model: Any, windows: Windows[Any], targets: list[list[Any]]) -> Ragged:
         """Return the indices of the tags of each window, in an integer type that holds them."""
@@ -190,15 +171,7 @@ class Tagging(TokenRows):
             sizes = np.array([len(words) for words in of_windows])
             starts = np.repeat((ends - counts)[list(places)], sizes)
             words, log_p = np.concatenate(of_windows) + starts, np.concatenate(logits)
-            log_p = log_softmax(log_p, axis=-1)
-            if model.label_all_subwords:
-                first = np.append(True, words[1:] != words[:-1])
-                first[np.cumsum(sizes)[:-1]] = True  # of each window
-                (first,) = np.nonzero(first)
-                n_subwords = np.diff(first, append=len(words))
-                log_p = np.log(np.add.reduceat(np.exp(log_p), first) / n_subwords[:, None])
-                words = words[first]
-            table[words] = log_p
+            table[words] = log_softmax(log_p, axis=-1)
         return np.split(table, ends[:-1]) if rows else []
 
     def decode(self, model: Any, tables: Iterable[np.ndarray]) -> list[list[str]]:
@@ -278,74 +251,3 @@ class Tagging(TokenRows):
         *tags, scheme = read_tags(true, predicted, model.scheme_)
         found, of_truth = ([get_spans(row, scheme) for row in rows] for rows in reversed(tags))
         return of_truth, found
-
-    # ---- the model card
-
-    def background(self, model: Any) -> str | None:
-        """Return the tag outside of spans."""
-        return "O"
-
-    def transformers_code(self, model: Any) -> str:
-        """Return code in which a pipeline joins the tags, where it can."""
-        joins = "" if _caveat_of_scheme(model) else _JOINED
-        return super().transformers_code(model).replace('ID")', f'ID"{joins})')
-
-    def card_notes(self, model: Any, native: bool) -> str:
-        """Return what a pipeline makes of tags, of long texts and of scores."""
-        longest, limit = model.max_length_, model.tokenizer_.model_max_length
-        shown = f"not set here: set it to {longest}, or they are an error"
-        notes = (
-            f"skdice reads texts of more than {longest} subwords in windows. A pipeline cuts them "
-            f"at `model.tokenizer.model_max_length` ({limit if limit < 10**9 else shown}) and does "
-            "not warn; with `stride=` it reads them in parts that overlap. The `score` of a "
-            "pipeline is the mean of the probabilities of an entity's tags. That of skdice is the "
-            "probability that just this entity is there."
-        )
-        if model.constrained and model.scheme_ != "plain":
-            notes += (
-                " skdice predicts the best well-formed sequence of tags, and a pipeline the best "
-                "tag of each word alone, as skdice does with `constrained=False`: a few entities "
-                "may differ."
-            )
-        return f"{self.pipeline_caveat(model)}\n\n{notes}".strip()
-
-    def pipeline_caveat(self, model: Any) -> str:
-        """Return why a pipeline cannot join the tags, if it cannot."""
-        return _caveat_of_scheme(model)
-
-    # ---- rows in files
-
-    def labels(self, y: Any) -> Iterable[Any] | None:
-        """Return the tags of all tokens."""
-        return chain.from_iterable(y)
-
-    def scorer(self, y: Any) -> Any:
-        """Return F1 of spans in the scheme of the whole data set."""
-        return make_scorer(span_f1_score, scheme=infer_scheme(y))
-
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return the report of spans."""
-        how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
-        return span_report(y, predicted, **how)
-
-    # ---- models of transformers
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return tags and scheme from the labels of a model."""
-        names = label_names(config)
-        scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
-        return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
-
-
-def _caveat_of_scheme(model: Any) -> str:
-    tags = model.outputs_.tolist()
-    if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
-        return ""
-    return (
-        "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
-        f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
-        "become entities. Call `predict` of skdice instead, or train on "
-        "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
-    )

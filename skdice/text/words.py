@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,6 +38,23 @@ class Words:
     first: np.ndarray  # where it begins for a reader
     last: np.ndarray
     ids: list[list[int]]
+
+
+class SplitText(str):
+    """A text that knows its words, so that they are looked for once."""
+
+    words: Words
+
+    def __new__(cls, text: str, words: Words) -> Self:
+        """The text with its words."""
+        split = super().__new__(cls, text)
+        split.words = words
+        return split
+
+
+def with_words(tokenizer: Any, texts: Sequence[str]) -> list[SplitText]:
+    """Texts with their words, as `split_texts` finds them."""
+    return list(map(SplitText, texts, split_texts(tokenizer, texts)))
 
 
 def apart(entities: Iterable[Entity]) -> list[Entity]:

@@ -450,7 +450,7 @@ def test_compare_prints_the_table_of_python(files, tiny_backbone, monkeypatch):
 def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
     result = run(
         "compare", "--losses", "ce", "--seeds", 1, "--max-epochs", 1, "--limit", 20,
-        "--frozen", "none", "--backbone", tiny_backbone, "--out", files / "out",
+        "--backbone", tiny_backbone, "--out", files / "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "town notes: 20 train, 109 test" in result.output
@@ -1193,10 +1193,10 @@ def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tin
     with contextlib.chdir(files):
         called("train", "--backbone", tiny_backbone)
         scores = json.loads(run("evaluate", "town-tagger", "test.conll", "--json").output)
-        called("compare", "--backbone", tiny_backbone, "--out", "c", "--frozen", "none")
+        called("compare", "--backbone", tiny_backbone, "--out", "c", "--frozen", "0")
     tagger = eval(code).set_params(backbone=tiny_backbone, verbose=0).fit(X, y)
     assert scores["micro avg"]["f1"] == tagger.score(*test)
-    model = eval(grid).set_params(backbone=tiny_backbone, frozen="none")
+    model = eval(grid).set_params(backbone=tiny_backbone, frozen=0)
     found = compare_losses(model, X, y, X_test=test[0], y_test=test[1], losses=losses, seeds=2)
     figures = json.loads((files / "c" / "comparison.json").read_text())["rows"]
     assert [row["label"] for row in figures] == losses

@@ -49,7 +49,7 @@ def test_it_finds_the_rare_class():
     model = TfidfClassifier(random_state=0).fit(X, y)
     assert model.classes_.tolist() == ["ham", "spam"]
     assert model.classes_[model.positive_] == "spam"
-    assert model.measure_ == "class spam"
+    assert model.task.measure(model) == "class spam"
     assert model.predict(["win a free prize", "lunch at noon"]).tolist() == ["spam", "ham"]
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
@@ -167,7 +167,7 @@ def test_a_sampler_draws_rows_after_c_is_chosen():
 def test_more_classes_are_chosen_by_macro_f1():
     labels = ["a" if "o" in text else "b" if "e" in text else "c" for text in X]
     model = TfidfClassifier(random_state=0).fit(X, labels)
-    assert model.measure_ == "classes, macro"
+    assert model.task.measure(model) == "classes, macro"
     assert model.predict_proba(X).shape == model.decision_function(X).shape == (len(X), 3)
     assert model.score(X, labels) > 0.9
 
@@ -187,7 +187,7 @@ def test_a_random_field_tags(tagged):
     assert tagger.scheme_ == "iob2"
     assert tagger.classes_.tolist() == sorted({tag for row in y for tag in row})
     assert tagger.score(X_test, y_test) > 0.8
-    assert tagger.measure_ == "spans, micro"
+    assert tagger.task.measure(tagger) == "spans, micro"
     predicted = tagger.predict([*X_test, []])
     assert predicted.shape == (len(X_test) + 1,)
     assert [len(row) for row in predicted] == [len(row) for row in [*X_test, []]]

@@ -245,7 +245,7 @@ def test_a_warm_start_has_the_settings_of_now(classifier, tmp_path):
 
     classifier.set_params(frozen="encoder", warm_start=True).fit(X, Y)
     assert moved(classifier, X, Y) == set()
-    assert moved(classifier.set_params(frozen="none", dropout=0.5), X, Y)
+    assert moved(classifier.set_params(frozen=None, dropout=0.5), X, Y)
     module = classifier.net_.module_
     assert (module.dropout.p, module.pooling) == (0.5, "mean")
     assert moved(classifier.set_params(frozen="encoder", pooling="max"), X, Y) == set()

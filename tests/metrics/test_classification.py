@@ -155,7 +155,7 @@ def test_score_is_the_f1_of_the_positive_class(fitted, kind):
     assert model.score(X, list(y), [2.0] * len(y)) == pytest.approx(model.score(X, y))
     with pytest.raises(ValueError, match="sample_weight"):
         model.score(X, y, -weights)
-    assert model.measure_ == "class spam"
+    assert model.task.measure(model) == "class spam"
 
 
 @pytest.mark.parametrize("kind", ["dice", "tuned"])
@@ -184,7 +184,7 @@ def test_macro_is_over_the_classes_of_fit():
         expected = sum(naive_f1(y[some], predicted[some], label) for label in (0, 1)) / 3
         assert model.score(X[some], y[some]) == pytest.approx(expected)
         assert class_f1_scorer(model, X[some], y[some]) == pytest.approx(expected)
-        assert model.measure_ == "classes, macro"
+        assert model.task.measure(model) == "classes, macro"
 
 
 BAD = {

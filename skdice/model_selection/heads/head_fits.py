@@ -86,7 +86,7 @@ class HeadFits:
 def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> str | None:
     """Why trials over the parameters `names` cannot run as heads; None if they can."""
     estimator, kind = full.estimator, type(full.estimator).__name__
-    unset: tuple[str, ...] = ("sampler", "label_all_subwords")
+    unset: tuple[str, ...] = ("sampler",)
     allowed = {"loss"}
     if isinstance(estimator, DiceClassifier):
         if type(estimator).fit is not DiceClassifier.fit:
