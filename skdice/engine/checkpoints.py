@@ -18,7 +18,7 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states
 from skdice.engine.module import put_back, trained_state
-from skdice.exceptions import CheckpointWarning
+from skdice.exceptions import ServingWarning
 
 # Of what a checkpoint holds. A fit begins anew where there are checkpoints of another format only.
 FORMAT = 3
@@ -166,7 +166,7 @@ class Files:
             warn(
                 f"no checkpoint at update {n_updates}: {self.folder} cannot be written ({error}). "
                 "Training goes on, with the earlier checkpoints kept",
-                CheckpointWarning,
+                ServingWarning,
             )
         else:
             for old in self._files()[:-KEPT]:
@@ -188,7 +188,7 @@ class Files:
             warn(
                 f"{path} is damaged: its checksum is another than its name says. Going on from "
                 "the checkpoint before it",
-                CheckpointWarning,
+                ServingWarning,
             )
         if damaged:
             raise ValueError(

@@ -18,7 +18,7 @@ from skdice._fitting import draft_of
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
-from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.labels import Labels, places_of
 from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss
@@ -156,7 +156,7 @@ def plan_fit(
             raise
         raise ValueError(f"{error}; {_weightless(lost)}") from error
     if lost:
-        warn(f"{_weightless(lost)}: the model does not learn them", MissingLabelWarning)
+        warn(f"{_weightless(lost)}: the model does not learn them", DataWarning)
     seed, draws = draw_seed(model.random_state), None
     if epochs is None:
         data, held = hold_out(model, data, held, seed)
@@ -315,7 +315,7 @@ def split_indices(
             warn(
                 "the validation split is not stratified, as some class has too few examples: "
                 "give X_val and y_val to choose it yourself",
-                ValidationWarning,
+                DataWarning,
             )
             strata = None
     held = firsts[held_out_rows(n, size, seed % 2**32, strata)]
@@ -360,7 +360,7 @@ def tell_of_few_rows(model: Any, plan: FitPlan) -> None:
         warn(
             f"training has {what}: the model learns little more than that by heart. It takes "
             "some dozens to learn what they have in common",
-            FewRowsWarning,
+            DataWarning,
         )
     if not model.verbose or ranks.rank() != 0 or not model.task.has_two_classes(model):
         return

@@ -254,7 +254,7 @@ def _trained(model: Any) -> tuple[Any, bool]:
 def _frozen(model: Any, config: Any) -> Any:
     """Return what is not trained, where all layers are the encoder."""
     layers = getattr(config, "num_hidden_layers", None)
-    return "encoder" if model.frozen == layers else model.frozen
+    return "encoder" if layers is not None and model.frozen == layers else model.frozen
 
 
 def patience_of(model: Any) -> int:

@@ -22,6 +22,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     if not all(isinstance(value, Real) for value in metrics.values()):
         raise TypeError(f"metrics={metrics!r} must map names to numbers, as in {{'test F1': 0.47}}")
     pipeline_tag = card_of(estimator.task).hub_tag
+    positive = card_of(estimator.task).positive(estimator)
     native = isinstance(estimator.module_, TaskModel)
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
@@ -39,6 +40,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
         ("Epochs", f"{len(estimator.net_.epochs())}"),
         ("Peak learning rate", f"{estimator.lr_:g}" if hasattr(estimator, "lr_") else "unknown"),
         ("Batch size", f"{estimator.batch_size}"),
+        *([] if positive is None else [("Positive class", _code(positive))]),
         ("skdice", __version__),
         *((package, version(package)) for package in ("torch", "transformers", "scikit-learn")),
     ]

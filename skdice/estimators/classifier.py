@@ -96,7 +96,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     Warns
     -----
-    FewRowsWarning
+    DataWarning
         If a given `batch_size` holds fewer than three rows of the rarest class on average, with a
         loss that counts over a batch.
 

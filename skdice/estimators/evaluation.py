@@ -82,12 +82,13 @@ class ClassScores(Scored):
         Returns
         -------
         float
-            From 0 to 1. `evaluate` gives the accuracy too.
+            From 0 to 1. A label that `fit` did not see counts as missed. `evaluate` gives the
+            accuracy too.
 
         Raises
         ------
         ValueError, TypeError
-            If `y` holds a label that `fit` did not see, such as the string "1" beside the class 1.
+            If `y` holds labels of another type than `fit` saw, such as "1" beside the class 1.
         """
         return self._scores(X, y, sample_weight=sample_weight)["f1"]
 

@@ -29,7 +29,7 @@ from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
 from skdice.estimators.old_names import as_now
-from skdice.exceptions import LostParameterWarning, ServingWarning
+from skdice.exceptions import ServingWarning
 from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import Task
@@ -178,7 +178,7 @@ def _params(estimator: Any) -> dict[str, Any]:
         warn(
             f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
             "reads: set them there before the next fit, or pickle the estimator",
-            LostParameterWarning,
+            ServingWarning,
         )
     return params
 

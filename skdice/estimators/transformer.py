@@ -370,7 +370,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
         Warns
         -----
-        LostParameterWarning, ServingWarning
+        ServingWarning
             If one of the parameters that are not written is set; if plain transformers cannot run
             the head, as that of a classifier without ``pooling="native"``, or join the tags.
 
@@ -443,7 +443,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
         Warns
         -----
-        UnnamedLabelsWarning
+        ServingWarning
             If the model has no names for its labels, which are then ``LABEL_0``, ``LABEL_1``...
 
         Raises

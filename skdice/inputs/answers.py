@@ -9,7 +9,7 @@ import numpy as np
 
 from skdice._checks import check_choice, counted
 from skdice._warn import warn
-from skdice.exceptions import SwappedPairWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.rows import target_rows
 from skdice.inputs.texts import as_texts, is_whole_number, nearest_place
 
@@ -36,7 +36,7 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
             f"X[{short[0]}] has a context ({context[:40]!r}) shorter than its question "
             f"({question[:40]!r}), as {len(short)} of {counted(len(pairs), 'row')}: rows are "
             "(question, context), in that order",
-            SwappedPairWarning,
+            DataWarning,
         )
     return pairs
 
@@ -99,20 +99,7 @@ def answers_in(row: Any, where: str, *, may_lack_start: bool = False) -> list[An
     if row is None or (isinstance(row, float) and np.isnan(row)):
         return []
     if isinstance(row, dict):
-        starts = row.get("answer_start", row.get("start"))
-        texts = row.get("text")
-        if may_lack_start:
-            starts = 0 if isinstance(texts, str) else [0] * len(texts or ())
-        if starts is None or texts is None:
-            raise ValueError(f"{where} is {row!r}: a dict needs 'text' and 'answer_start'")
-        if isinstance(texts, str):
-            starts, texts = [starts], [texts]
-        try:
-            row = list(zip(starts, texts, strict=True))
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{where} is {row!r}: 'text' and 'answer_start' must be lists of one length"
-            ) from error
+        row = _pairs_of(row, where, may_lack_start)
     if may_lack_start and isinstance(row, str):
         row = [(0, row)]
     if isinstance(row, str) or not hasattr(row, "__iter__"):
@@ -121,23 +108,40 @@ def answers_in(row: Any, where: str, *, may_lack_start: bool = False) -> list[An
             "text), with the character at which it starts in the context"
         )
     row = list(row)
-    if (
-        len(row) == 2
-        and isinstance(row[1], str)
-        and not (may_lack_start and isinstance(row[0], str))
-    ):
+    two_texts = may_lack_start and bool(row) and isinstance(row[0], str)
+    if len(row) == 2 and isinstance(row[1], str) and not two_texts:
         row = [row]
     answers: list[Answer] = []
     for answer in row:
         if isinstance(answer, dict) or (may_lack_start and isinstance(answer, str)):
             answers += answers_in(answer, where, may_lack_start=may_lack_start)
-            continue
-        is_pair = isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
-        if not is_pair or not isinstance(answer[1], str) or not is_whole_number(answer[0]):
+        elif not _is_answer(answer):
             raise ValueError(f"{where} holds {answer!r}: an answer is (start, text)")
-        if answer[1].strip():
+        elif answer[1].strip():
             answers.append((int(answer[0]), answer[1]))
     return answers
+
+
+def _pairs_of(row: dict[str, Any], where: str, may_lack_start: bool) -> list[tuple[Any, Any]]:
+    """The starts and texts of SQuAD's dict, or of one answer."""
+    starts, texts = row.get("answer_start", row.get("start")), row.get("text")
+    if may_lack_start:
+        starts = 0 if isinstance(texts, str) else [0] * len(texts or ())
+    if starts is None or texts is None:
+        raise ValueError(f"{where} is {row!r}: a dict needs 'text' and 'answer_start'")
+    if isinstance(texts, str):
+        return [(starts, texts)]
+    try:
+        return list(zip(starts, texts, strict=True))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where} is {row!r}: 'text' and 'answer_start' must be lists of one length"
+        ) from error
+
+
+def _is_answer(answer: Any) -> bool:
+    is_pair = isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
+    return is_pair and isinstance(answer[1], str) and is_whole_number(answer[0])
 
 
 def _align(context: str, start: int, text: str, how: str, where: str) -> int | None:

@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import check_range, checked, same_length, shown
+from skdice._checks import check_lengths, check_range, checked, same_length, shown
 from skdice._types import Data
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
-from skdice.inputs.labels import UNKNOWN
+from skdice.inputs.labels import UNKNOWN, known_labels
 from skdice.inspection.axes import axes_or_new
 from skdice.metrics.decisions.rejection import sureness
 
@@ -81,7 +81,8 @@ class RejectDisplay:
         if not isinstance(estimator, BiasTunedClassifier):
             raise TypeError(f"estimator={shown(estimator)} must be a fitted BiasTunedClassifier")
         check_is_fitted(estimator)
-        truth = estimator.task.truth(estimator, X, y)
+        truth = known_labels(y, estimator.classes_, estimator.multilabel_, missing=True)
+        check_lengths(X=X, y=truth)
         scores = estimator.decide(X) * estimator.temperature_
         if estimator.multilabel_:
             known = (truth != UNKNOWN).all(axis=1)

@@ -9,10 +9,10 @@ import numpy as np
 from skdice._checks import shown
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, check_known
-from skdice.exceptions import MissingLabelWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.labels import Labels, in_type_of
 from skdice.inputs.texts import check_width
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 
 
 def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
@@ -82,5 +82,5 @@ def _check_occurring(labels: Labels) -> None:
         warn(
             f"y has no row with the labels {empty[:20]}, which the model will learn never to "
             "predict: add such rows, or leave these labels out",
-            MissingLabelWarning,
+            DataWarning,
         )

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdice._warn import warn
-from skdice.exceptions import UnnamedLabelsWarning
-from skdice.metrics import positive_class
+from skdice.exceptions import ServingWarning
+from skdice.metrics.decisions.positive import positive_class
 from skdice.tags.schemes import infer_scheme
 from skdice.tasks._base import Task
 from skdice.tasks.classification import positive_index
@@ -26,6 +26,10 @@ class TaskCard:
     is_default: ClassVar[bool] = True  # for a model of transformers with this head
 
     # ---- the model card
+
+    def positive(self, model: Any) -> str | None:
+        """The name of the positive class of two."""
+        return None
 
     def background(self, model: Any) -> str | None:
         """The name of the negative class, if there is one."""
@@ -75,6 +79,11 @@ class TextCard(TaskCard):
 
     hub_tag = "text-classification"
     example = '["Win a free prize now"]'
+
+    def positive(self, model: Any) -> str | None:
+        """The name of the positive class of two."""
+        positive = positive_index(model)
+        return None if positive is None else str(model.classes_[positive])
 
     def background(self, model: Any) -> str | None:
         """The other class than the positive one of two."""
@@ -306,7 +315,7 @@ def _label_names(config: Any) -> list[str]:
     if any(name.startswith("LABEL_") for name in names):
         warn(
             f"the model's config.json has no names for its labels: they are {names}",
-            UnnamedLabelsWarning,
+            ServingWarning,
         )
     return names
 

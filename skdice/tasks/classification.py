@@ -11,6 +11,7 @@ import torch
 from sklearn.utils import check_consistent_length
 from torch import nn
 
+from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
@@ -20,6 +21,7 @@ from skdice.inputs.labels import (
     UNKNOWN,
     Labels,
     known_labels,
+    labels_to_score,
     places_of,
     rarest_labels,
     read_labels,
@@ -27,8 +29,8 @@ from skdice.inputs.labels import (
 )
 from skdice.inputs.rows import check_weights
 from skdice.inputs.texts import as_texts, check_width
-from skdice.metrics import positive_class
 from skdice.metrics.classification import class_scores
+from skdice.metrics.decisions.positive import positive_class
 from skdice.tasks._base import Task
 from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
@@ -137,8 +139,11 @@ class Classification(Task):
             return
         # A warm start keeps the positive class, even if its data have another majority.
         if model.pos_label is not None or not hasattr(model, "positive_"):
-            counts = np.bincount(self._indices(model, data), _shares(data), minlength=2)
+            # Of rows, as weights may make the classes alike.
+            counts = np.bincount(self._indices(model, data), _shares(data) > 0, minlength=2)
             model.positive_ = positive_class(model.classes_, counts, model.pos_label)
+        if model.verbose and ranks.rank() == 0:
+            print(f"the positive class is {model.classes_[model.positive_]!s}", flush=True)
 
     def n_outputs(self, model: Any) -> int:
         """Return the number of classes."""
@@ -213,9 +218,9 @@ class Classification(Task):
     # ---- scores
 
     def truth(self, model: Any, X: Any, y: Any) -> Any:
-        """Return labels or 0/1 rows, all of them known to the model."""
+        """Return labels or 0/1 rows; those that the model does not know count as missed."""
         several = getattr(model, "multilabel_", False)
-        labels = known_labels(y, model.classes_, several, missing=True)
+        labels = labels_to_score(y, model.classes_, several).values
         check_consistent_length(X, labels)
         return labels
 
@@ -233,11 +238,15 @@ class Classification(Task):
         if not len(table):
             return {}
         if model.multilabel_:
-            t, p = (known_labels(y, model.classes_, True, missing=True) for y in (true, predicted))
+            is_read = isinstance(true, np.ndarray) and true.ndim == 2
+            t = true if is_read else labels_to_score(true, model.classes_, True).values
+            p = known_labels(predicted, model.classes_, True)
+            if t.shape != p.shape:  # what labels that training did not have cost is not known
+                return {}
             of_label = np.where(t == UNKNOWN, 0, table[np.maximum(t, 0), p.astype(int)])
             return {"cost": float(of_label.sum(axis=1).mean())}
         place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
-        if {str(label) for label in true} - set(place):  # what these cost is not known
+        if {str(label) for label in true} - set(place):
             return {}
         t, p = (np.array([place[str(label)] for label in part]) for part in (true, predicted))
         return {"cost": float(table[t, p].mean())}

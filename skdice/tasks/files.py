@@ -12,8 +12,9 @@ from sklearn.metrics import classification_report, make_scorer
 
 from skdice.datasets.row import Row
 from skdice.datasets.words import tagged_words
-from skdice.inputs.labels import UNKNOWN, known_labels, read_labels
-from skdice.metrics import ClassScorer, positive_class, span_f1_score, span_report
+from skdice.inputs.labels import UNKNOWN, labels_to_score, read_labels
+from skdice.metrics import ClassScorer, span_f1_score, span_report
+from skdice.metrics.decisions.positive import positive_class
 from skdice.metrics.partial_credit import MODES
 from skdice.metrics.spans import report_of_spans, report_text
 from skdice.tags.schemes import infer_scheme
@@ -139,8 +140,8 @@ class TextFiles(TaskFiles):
         how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
         if not model.multilabel_:
             return classification_report(y, predicted, **how)
-        names = model.classes_.astype(str)
-        rows = known_labels(y, names, True, missing=True)
+        rows, names, _ = labels_to_score(y, model.classes_.astype(str), True)
+        predicted = np.pad(predicted, [(0, 0), (0, len(names) - len(model.classes_))])
         # A label that is not known counts as a right no, in none of the counts of F1.
         predicted, rows = np.where(rows == UNKNOWN, 0, predicted), (rows == 1).astype(int)
         if len(names) == 1:  # whose one column would be taken for labels
@@ -149,9 +150,7 @@ class TextFiles(TaskFiles):
 
     def unseen_labels(self, model: Any, y: Any) -> list[str]:
         """The labels of a data set that training did not have."""
-        if model.multilabel_:
-            return []
-        return sorted(set(y) - {str(label) for label in model.classes_})
+        return sorted(set(self.labels(y) or ()) - {str(label) for label in model.classes_})
 
 
 class SpanFiles(TaskFiles):

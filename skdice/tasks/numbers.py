@@ -27,7 +27,7 @@ from skdice.engine.fit_plan import Examples, Mode
 from skdice.engine.layouts.layout import MicroBatch
 from skdice.engine.module import finite_bias
 from skdice.engine.updates import Update
-from skdice.exceptions import FewRowsWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
 from skdice.losses.of_estimator import losses_in
@@ -211,7 +211,7 @@ def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
             f"batch_size={model.batch_size} holds {n_positives:.3g} rows of the rarest class on "
             "average, and an overlap loss counts over a batch: give "
             f"batch_size={rows_of_batch('auto', n_rows, share)}, or 'auto'",
-            FewRowsWarning,
+            DataWarning,
         )
 
 

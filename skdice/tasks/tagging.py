@@ -13,7 +13,7 @@ from torch import nn
 from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
-from skdice.exceptions import ValidationWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.sentences import as_names, as_sentences, as_tags, read_tags
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.calibration import SpanScales
@@ -127,7 +127,7 @@ class Tagging(Task):
     ) -> None:
         """Warn of validation sentences without an entity."""
         if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
-            warn("the validation sentences hold no entity: their F1 is 0", ValidationWarning)
+            warn("the validation sentences hold no entity: their F1 is 0", DataWarning)
 
     def n_outputs(self, model: Any) -> int:
         """Return the number of tags."""

@@ -170,7 +170,7 @@ def test_a_budget_of_alerts_holds_whatever_is_hidden(share, each):
     assert alerts.mean() > 120
 
 
-@pytest.mark.filterwarnings("ignore::skdice.exceptions.UnkeptBoundWarning")
+@pytest.mark.filterwarnings("ignore::skdice.exceptions.DecisionWarning")
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_the_accuracy_of_decided_rows_holds_whatever_is_hidden(share):
     broken = promised = 0

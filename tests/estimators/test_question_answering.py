@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from skdice import DiceQuestionAnswerer
 from skdice.backbones import load_tokenizer
 from skdice.engine.encoded import EncodedDataset
-from skdice.exceptions import SwappedPairWarning, TruncationWarning
+from skdice.exceptions import DataWarning, TruncationWarning
 from skdice.metrics import (
     answer_f1_score,
 )
@@ -261,11 +261,11 @@ def test_no_warning_of_long_contexts_that_are_cut_into_windows(tiny_backbone, ca
 def test_short_contexts_and_long_questions(tiny_backbone):
     with pytest.warns(UserWarning, match=r"X\[0\] has a context \('hello'\) shorter"):
         reader(tiny_backbone).fit([("who said hello now", "hello"), *X], [(0, "hello"), *Y])
-    with pytest.warns(SwappedPairWarning, match=r"X\[0\] .* as 2 of 2 rows: .*in that order"):
+    with pytest.warns(DataWarning, match=r"X\[0\] .* as 2 of 2 rows: .*in that order"):
         model = reader(tiny_backbone).fit(
             [("a long one", "a b"), ("a long one", "b")], [(0, "a"), (0, "b")]
         )
-    with pytest.warns(SwappedPairWarning, match="as 2 of 2 rows"):
+    with pytest.warns(DataWarning, match="as 2 of 2 rows"):
         assert len(model.predict([("a long one", "a b"), ("a long one", "b")])) == 2
     cut = pytest.warns(TruncationWarning, match="max_question_length=64")
     with (

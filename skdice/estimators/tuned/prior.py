@@ -16,7 +16,7 @@ from skdice._warn import warn
 from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.decision import as_tuned
-from skdice.exceptions import PriorShiftWarning
+from skdice.exceptions import DecisionWarning
 from skdice.inputs.labels import known_labels
 from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.decisions.bounds import Bound
@@ -109,7 +109,7 @@ def adapt_prior(
 
     Warns
     -----
-    PriorShiftWarning
+    DecisionWarning
         If the new rows do not look like held-out rows with other frequencies: their probabilities
         are further from the best mixture of the classes than in 99 % of draws.
 
@@ -186,7 +186,7 @@ def adapt_prior(
                 "X_new does not look like the held-out rows with other frequencies "
                 f"(p = {found.p_value:.3f}): the texts of a class have changed too. The estimate "
                 "may be off, so check the decision on some labelled rows",
-                PriorShiftWarning,
+                DecisionWarning,
             )
     moved = copy.copy(around)
     if not tuned:
