@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._types import ArrayLike, Data, Rows
 from skdice.inputs.rows import object_array
-from skdice.tasks.classification import Classification
+from skdice.tasks.classification import Classification, decided
 
 
 def outputs_of(model: Any) -> np.ndarray:
@@ -137,6 +140,32 @@ class ClassScores(Scored):
         """The names of the labels of a row of 0 and 1."""
         names: list[Any] = self.classes_[row > 0].tolist()
         return names
+
+
+class FromLogits(ClassScores, ClassifierMixin):
+    """Predictions of a classifier by its ``_logits``, of shape (n_rows, n_classes)."""
+
+    multilabel_: bool
+    _logits: Callable[[Any], np.ndarray]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        assert tags.classifier_tags is not None
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def predict(self, X: Data) -> np.ndarray:
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
+        return decided(self, self._logits(X))
+
+    def decision_function(self, X: Data) -> np.ndarray:
+        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
+        return decision_scores(self, self._logits(X))
+
+    def predict_proba(self, X: Data) -> np.ndarray:
+        """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
+        logits = self._logits(X)
+        return expit(logits) if self.multilabel_ else softmax(logits, axis=1)
 
 
 class SpanScores(Scored):

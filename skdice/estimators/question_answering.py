@@ -42,7 +42,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         Longest window, in subwords: question, part of the context, special tokens. None is 384, or
         what the backbone allows if that is less.
     stride : int
-        Overlap of neighbouring windows, in subwords of the context. At most half of those that fit.
+        Overlap of neighbouring windows, in subwords of the context, as BERT's on SQuAD. At most half
+        of those that fit.
     max_question_length : int
         Longest question, in subwords. The rest is cut.
     max_answer_length : int
@@ -194,8 +195,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def _fitted_state(self) -> dict[str, Any]:
         threshold = self.null_threshold_
-        return {"null_threshold": threshold if np.isfinite(threshold) else None}
+        kept = threshold if np.isfinite(threshold) else None
+        return {**super()._fitted_state(), "null_threshold": kept}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
+        super()._restore_fitted(state)
         threshold = state["null_threshold"]
         self.null_threshold_ = float("inf") if threshold is None else threshold

@@ -76,6 +76,8 @@ def adapt_prior(
 ) -> BiasTunedClassifier:
     """Move a classifier's decision to rows in which the classes have other frequencies.
 
+    New, and not proven yet: it may change.
+
     The probabilities are calibrated on held-out rows by a temperature and a bias for each class.
     Those frequencies are then found that make `X_new` likeliest, without its labels. This holds if
     the texts of each class are as they were, and only the frequencies have shifted.
