@@ -18,6 +18,7 @@ class Rows(Protocol):
 
 
 Data = Rows | sparse.sparray | sparse.spmatrix
+Weights = ArrayLike | None  # one a row; None is 1 for each
 # Of a table: one text a row or a pair, and one label a row or several.
 Texts = list[str] | list[tuple[str, str]]
 Labels = list[str] | list[list[str]]

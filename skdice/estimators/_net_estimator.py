@@ -20,6 +20,7 @@ from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
 from skdice._digest import digest
 from skdice._fitting import check_params, draft_of
+from skdice._types import Data, Weights
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
@@ -183,7 +184,12 @@ class NetEstimator(OldNames):
     # ---- training
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None
+        self,
+        X: Data,
+        y: Data,
+        sample_weight: Weights,
+        X_val: Data | None = None,
+        y_val: Data | None = None,
     ) -> Self:
         """Plan a fit and run it."""
         warm = hasattr(self, "net_") and np.array_equal(getattr(self, "warm_start", False), True)

@@ -24,7 +24,7 @@ from skdice.tasks.numbers import Numbers, NumericDataset, as_tensor, checked_row
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def get_dataset(self, X: Any, y: Any = None) -> NumericDataset:
+    def get_dataset(self, X: Data, y: Data = None) -> NumericDataset:
         """Rows of numbers with class indices, as skorch users give them, or such a data set."""
         return X if isinstance(X, NumericDataset) else NumericDataset(X, y)
 
@@ -189,7 +189,7 @@ class DiceClassifier(FromLogits, NetEstimator):
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")
         return np.asarray(self.net_.logits(NumericDataset(encoded.X.astype(kind, copy=False))))
 
-    def _logits(self, X: Any) -> np.ndarray:
+    def _logits(self, X: Data) -> np.ndarray:
         self._check_fitted()
         rows = checked_rows(self, X, [np.float64, np.float32], reset=False)
         return self._outputs_of(rows, NumericDataset(rows))

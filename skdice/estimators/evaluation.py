@@ -47,7 +47,7 @@ class Scored:
         """
         return self._scores(X, y)
 
-    def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
+    def _scores(self, X: Data, y: Data, **how: Any) -> dict[str, float]:
         if hasattr(self, "fit"):  # and not predictions alone
             check_is_fitted(self)
         judge = self._judge()
@@ -55,7 +55,7 @@ class Scored:
         found = getattr(self, self.task.judged_by)(X)
         return self._rated(judge, X, true, found, **how)
 
-    def _rated(self, judge: Any, X: Any, true: Any, found: Any, **how: Any) -> dict[str, float]:
+    def _rated(self, judge: Any, X: Data, true: Any, found: Any, **how: Any) -> dict[str, float]:
         """The scores of predictions, and what they cost."""
         scores = self.task.rate(judge, true, found, **how)
         return {**scores, **self.task.cost(judge, X, true, found)}

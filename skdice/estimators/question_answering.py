@@ -42,8 +42,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         Longest window, in subwords: question, part of the context, special tokens. None is 384, or
         what the backbone allows if that is less.
     stride : int
-        Overlap of neighbouring windows, in subwords of the context, as BERT's on SQuAD. At most half
-        of those that fit.
+        Overlap of neighbouring windows, in subwords of the context, as BERT's on SQuAD. At most
+        half of those that fit.
     max_question_length : int
         Longest question, in subwords. The rest is cut.
     max_answer_length : int

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._types import ArrayLike, Rows
+from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.vectors import blocks, empty_table, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import SpanScores
@@ -170,7 +170,7 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         """
         return self._each(self.task.tagged, X)
 
-    def _spans(self, X: Any) -> np.ndarray:
+    def _spans(self, X: Data) -> np.ndarray:
         return self._each(self.task.spans, X)
 
     def score(self, X: Rows, y: Rows) -> float:

@@ -18,7 +18,7 @@ from skdice import backbones
 from skdice._checks import checked, shown
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import draft_of
-from skdice._types import Rows
+from skdice._types import Data, Rows, Weights
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
@@ -142,7 +142,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
     @available_if(lambda self: self.task.has_classes)
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
+        self, X: Data, y: Data, classes: Any = None, *, sample_weight: Weights = None
     ) -> Self:
         """Train one more epoch on these examples, at the constant rate `lr`.
 
@@ -236,13 +236,13 @@ class TransformerEstimator(Scored, NetEstimator):
         for sources, rows in self._windows_with_logits(inputs):
             yield sources, self.task.row_outputs(self, rows)
 
-    def _known_inputs(self, X: Any) -> Any:
+    def _known_inputs(self, X: Data) -> Any:
         """Rows for a fitted estimator, checked against what `fit` saw."""
         self._check_fitted()
         self.task.check_columns(self, X)
         return self.task.inputs(X)
 
-    def _each(self, found: Callable[..., Iterable[Any]], X: Any) -> np.ndarray:
+    def _each(self, found: Callable[..., Iterable[Any]], X: Data) -> np.ndarray:
         """An array of what a method of the task gives for each row of X."""
         blocks = self._row_outputs(self._known_inputs(X))
         return object_array([row for block in blocks for row in found(self, *block)])

@@ -11,6 +11,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice._compat import check_feature_names
+from skdice._types import Data, Rows, Weights
 from skdice.engine import adapters
 from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
@@ -62,7 +63,7 @@ class Task(ABC):
     # ---- rows of X and y
 
     @abstractmethod
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return the checked rows of X."""
 
     def passages(self, inputs: list[Any]) -> list[Any]:
@@ -70,22 +71,22 @@ class Task(ABC):
         return inputs
 
     @abstractmethod
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return the checked rows of X and of y, as `fit`, `score` and folds take them."""
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return rows to train on: sources, and targets in the form that `learn` takes."""
         inputs, targets = self.read(model, X, y)
         return Examples(inputs, targets, check_weights(sample_weight, len(inputs)))
 
-    def check_test(self, y: Any, y_test: Any) -> None:
+    def check_test(self, y: Data, y_test: Data) -> None:
         """Refuse labels of test rows that training does not have."""
 
-    def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def drawn_by(self, X: Data, y: Data) -> tuple[Any, Any]:
         """Return y as folds take it, and as samplers take it."""
         return y, y
 
-    def check_columns(self, model: Any, X: Any, *, reset: bool = False) -> None:
+    def check_columns(self, model: Any, X: Data, *, reset: bool = False) -> None:
         """Refuse a frame with other columns than `fit` saw, as scikit-learn does; reset learns."""
         if reset:
             vars(model).pop("_columns_unknown", None)
@@ -97,7 +98,7 @@ class Task(ABC):
     def check_params(self, model: Any, mode: Mode) -> None:
         """Refuse parameters of the task that do not fit each other, or the head that is there."""
 
-    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+    def has_two_classes(self, model: Any, y: Data = None) -> bool:
         """Return whether each text has one of two labels, which are trained at a lower rate.
 
         The labels are those of `y`, or of the last fit where that is None.
@@ -106,7 +107,7 @@ class Task(ABC):
 
     @abstractmethod
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set the labels on `model`, or check them against those of the last fit.
 
@@ -140,7 +141,7 @@ class Task(ABC):
             backbones.class_with_head(self.head, backbones.load_config(model.backbone)) is not None
         )
 
-    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Any, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
         return EncoderWithHead(encoder, n_outputs, dropout=model.dropout)
 
@@ -205,7 +206,12 @@ class Task(ABC):
 
     @abstractmethod
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Any,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss, prepared with the counts of the training data.
 
@@ -255,7 +261,7 @@ class Task(ABC):
         """Return true and predicted spans as (type, start, end), if the task is judged by spans."""
         raise NotImplementedError
 
-    def truth(self, model: Any, X: Any, y: Any) -> Any:
+    def truth(self, model: Any, X: Data, y: Data) -> Any:
         """Return the checked rows of y as `rate` takes them."""
         return self.read(model, X, y)[1]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import shown
+from skdice._types import Rows
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, check_known
 from skdice.exceptions import DataWarning
@@ -15,7 +16,7 @@ from skdice.inputs.texts import check_width
 from skdice.metrics.decisions.positive import positive_class
 
 
-def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+def new_labels(model: Any, labels: Labels, more: Rows | None) -> np.ndarray:
     """Labels, or 0/1 rows in the order of the classes, which are set."""
     if more is not None:
         labels = labels.joined(more)
@@ -32,7 +33,7 @@ def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
     return labels.values
 
 
-def further_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+def further_labels(model: Any, labels: Labels, more: Rows | None) -> np.ndarray:
     """The labels of further training; with new ones the head grows."""
     if model.multilabel_ and labels.multilabel:
         of_table = labels.given == "table"

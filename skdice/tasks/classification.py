@@ -11,6 +11,7 @@ import torch
 from sklearn.utils import check_consistent_length
 from torch import nn
 
+from skdice._types import Data, Rows, Weights
 from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
@@ -50,21 +51,21 @@ class Classification(Task):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return texts or pairs."""
         return as_texts(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
         texts = as_texts(X)
         return texts, read_labels(y, len(texts), missing=True)
 
-    def check_test(self, y: Any, y_test: Any) -> None:
+    def check_test(self, y: Data, y_test: Data) -> None:
         """Refuse labels of test rows that training does not have."""
         labels = read_labels(y, missing=True)
         known_labels(y_test, labels.classes, labels.multilabel, "y_test", missing=True)
 
-    def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def drawn_by(self, X: Data, y: Data) -> tuple[Any, Any]:
         """Return labels or 0/1 rows for folds, and for samplers one label a row."""
         return read_labels(y, missing=True).values, single_labels(y)
 
@@ -79,7 +80,7 @@ class Classification(Task):
                 "with warm_start=False, or set pooling back"
             )
 
-    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+    def has_two_classes(self, model: Any, y: Data = None) -> bool:
         """Return True if each text has one of two labels, of `y` or of the last fit."""
         if y is not None:
             labels = read_labels(y, missing=True)
@@ -87,7 +88,7 @@ class Classification(Task):
         return not model.multilabel_ and len(model.classes_) == 2
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set the classes; targets become labels, or 0/1 rows in the order of the classes."""
         self._set_width(model, data.inputs, mode)
@@ -154,7 +155,7 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
-    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Any, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
         return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 
@@ -183,7 +184,12 @@ class Classification(Task):
         return TextDataset(windows, targets, weights, window_pooling(model))
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Any,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss with the counts of the classes; of two, the other is the background."""
         rows = slice(None) if drawn is None else drawn
@@ -217,7 +223,7 @@ class Classification(Task):
 
     # ---- scores
 
-    def truth(self, model: Any, X: Any, y: Any) -> Any:
+    def truth(self, model: Any, X: Data, y: Data) -> Any:
         """Return labels or 0/1 rows; those that the model does not know count as missed."""
         several = getattr(model, "multilabel_", False)
         labels = labels_to_score(y, model.classes_, several).values
@@ -225,7 +231,7 @@ class Classification(Task):
         return labels
 
     def rate(
-        self, model: Any, true: Any, predicted: Any, sample_weight: Any = None
+        self, model: Any, true: Any, predicted: Any, sample_weight: Weights = None
     ) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
         weights = check_weights(sample_weight, len(true))

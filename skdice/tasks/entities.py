@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skdice._types import Data, Rows, Weights
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.entities import Entity, check_type, read_entities
 from skdice.inputs.rows import as_row_list, check_weights
@@ -34,11 +35,11 @@ class Entities(Tagging):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return texts."""
         return as_single_texts(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return texts and their entities; a label of None is a region without annotation."""
         texts = as_single_texts(X)
         rows: list[Any] = read_entities(y, texts)
@@ -48,7 +49,7 @@ class Entities(Tagging):
             ]
         return texts, rows
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return texts with their words, and the tags of these."""
         texts, rows = self.read(model, X, y)
         if model.glued == "skip":
@@ -69,14 +70,14 @@ class Entities(Tagging):
         sources = with_words(model.tokenizer_, inputs)
         return align(sources, targets, model.on_misaligned, model.overlapping)[0]
 
-    def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def drawn_by(self, X: Data, y: Data) -> tuple[Any, Any]:
         """Return the tags of the words, for folds and samplers."""
         tags = tags_of_texts(X, y)
         return tags, tags
 
     # ---- training
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
+    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Rows | None) -> None:
         kinds = [] if more is None else as_row_list("classes", more)
         kinds = [check_type(kind, f"classes[{i}]") for i, kind in enumerate(kinds)]
         named = [f"{prefix}-{kind}" for kind in kinds if kind not in REGIONS for prefix in "BI"]

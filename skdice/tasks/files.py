@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics import classification_report, make_scorer
 
+from skdice._types import Data
 from skdice.datasets.row import Row
 from skdice.datasets.words import tagged_words
 from skdice.inputs.labels import UNKNOWN, labels_to_score, read_labels
@@ -37,27 +38,27 @@ class TaskFiles:
     def __init__(self, task: Task) -> None:
         self.task = task
 
-    def labels(self, y: Any) -> Iterable[Any] | None:
+    def labels(self, y: Data) -> Iterable[Any] | None:
         """Every label of a data set, None for one that was not annotated; None without labels."""
         return None
 
-    def has_several_labels(self, y: Any) -> bool:
+    def has_several_labels(self, y: Data) -> bool:
         """Tell if a row may have several labels."""
         return False
 
-    def counted(self, X: Any, y: Any) -> Any:
+    def counted(self, X: Data, y: Data) -> Any:
         """The y that `skdice.inspection.imbalance` counts."""
         return y
 
-    def groups(self, X: Any) -> list[str] | None:
+    def groups(self, X: Data) -> list[str] | None:
         """The groups of rows that a split keeps together; None for none."""
         return None
 
-    def split_strata(self, y: Any) -> np.ndarray | None:
+    def split_strata(self, y: Data) -> np.ndarray | None:
         """A key for each row of a data set that a split keeps in proportion; None for none."""
         return None
 
-    def scorer(self, y: Any) -> Scorer | None:
+    def scorer(self, y: Data) -> Scorer | None:
         """A scorer for a search on a data set; None is the estimator's own score."""
         return None
 
@@ -69,17 +70,17 @@ class TaskFiles:
         """A row whose y was predicted: a record of JSON, or the text of its lines."""
         raise NotImplementedError
 
-    def reported(self, model: Any, X: Any) -> Any:
+    def reported(self, model: Any, X: Data) -> Any:
         """The predictions that a report is about."""
         return getattr(model, self.task.judged_by)(X)
 
     def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """Scores by class of what `reported` gave."""
         raise NotImplementedError
 
-    def unseen_labels(self, model: Any, y: Any) -> list[str]:
+    def unseen_labels(self, model: Any, y: Data) -> list[str]:
         """The labels of a data set that training did not have."""
         return []
 
@@ -89,19 +90,19 @@ class TextFiles(TaskFiles):
 
     formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
 
-    def labels(self, y: Any) -> Iterable[Any] | None:
+    def labels(self, y: Data) -> Iterable[Any] | None:
         """The label of each row, or all labels of rows with several."""
         return chain.from_iterable(y) if self.has_several_labels(y) else y
 
-    def has_several_labels(self, y: Any) -> bool:
+    def has_several_labels(self, y: Data) -> bool:
         """Tell if a text may have several labels."""
         return any(isinstance(row, list) for row in y)
 
-    def split_strata(self, y: Any) -> np.ndarray | None:
+    def split_strata(self, y: Data) -> np.ndarray | None:
         """The labels, 0/1 rows where there are several."""
         return read_labels(y, missing=True).values
 
-    def scorer(self, y: Any) -> Scorer | None:
+    def scorer(self, y: Data) -> Scorer | None:
         """F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
         if self.has_several_labels(y):
             return ClassScorer()
@@ -128,13 +129,13 @@ class TextFiles(TaskFiles):
         ids = {"id": meta["id"]} if "id" in meta else {}
         return {**ids, **texts, "label": label, "probabilities": probabilities}
 
-    def reported(self, model: Any, X: Any) -> Any:
+    def reported(self, model: Any, X: Data) -> Any:
         """Labels as strings, as files have them, or 0/1 rows."""
         predicted = model.predict(X)
         return predicted if model.multilabel_ else list(map(str, predicted))
 
     def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The report of scikit-learn."""
         how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
@@ -148,7 +149,7 @@ class TextFiles(TaskFiles):
             how["labels"] = [1]
         return classification_report(rows, predicted, target_names=names, **how)
 
-    def unseen_labels(self, model: Any, y: Any) -> list[str]:
+    def unseen_labels(self, model: Any, y: Data) -> list[str]:
         """The labels of a data set that training did not have."""
         return sorted(set(self.labels(y) or ()) - {str(label) for label in model.classes_})
 
@@ -185,7 +186,7 @@ class SpanFiles(TaskFiles):
         return {"tokens": x, **({} if model.scheme_ is None else {"tags": tags}), "spans": rounded}
 
     def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The scores of spans."""
         scores = self.task.rate(model, self.task.read(model, X, y)[1], predicted)
@@ -197,16 +198,16 @@ class TagFiles(SpanFiles):
 
     modes = tuple(MODES)
 
-    def labels(self, y: Any) -> Iterable[Any] | None:
+    def labels(self, y: Data) -> Iterable[Any] | None:
         """The tags of all tokens."""
         return chain.from_iterable(y)
 
-    def scorer(self, y: Any) -> Scorer | None:
+    def scorer(self, y: Data) -> Scorer | None:
         """F1 of spans in the scheme of the whole data set."""
         return make_scorer(span_f1_score, scheme=infer_scheme(y))
 
     def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The report of spans."""
         how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
@@ -222,16 +223,16 @@ class EntityFiles(TaskFiles):
     rows_are = "mixed"
     modes = tuple(MODES)
 
-    def labels(self, y: Any) -> Iterable[Any] | None:
+    def labels(self, y: Data) -> Iterable[Any] | None:
         """The types of all entities."""
         return (label for row in y for _, _, label, *_ in row)
 
-    def counted(self, X: Any, y: Any) -> Any:
+    def counted(self, X: Data, y: Data) -> Any:
         """The tags of the words."""
         return [tags for _, tags in tagged_words(X, y)]
 
     def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The report of entities."""
         table = report_of_spans(typed_spans(y), typed_spans(predicted), mode)
@@ -245,7 +246,7 @@ class QuestionFiles(TaskFiles):
     formats: ClassVar[dict[str, str]] = {"squad": "predict", "jsonl": "predict"}
     rows_are = "json"
 
-    def groups(self, X: Any) -> list[str] | None:
+    def groups(self, X: Data) -> list[str] | None:
         """The contexts: questions on one context are split together."""
         return [context for _, context in X]
 
@@ -254,7 +255,7 @@ class QuestionFiles(TaskFiles):
         return {"id": row.meta["id"], "question": row.x[0], "answer": row.y}
 
     def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """Scores of all questions, and of those with and without an answer."""
         rows = list(zip(y, predicted, strict=True))

@@ -10,6 +10,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
+from skdice._types import Data, Rows, Weights
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
@@ -45,16 +46,16 @@ class MRC(Task):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return sentences as lists of tokens."""
         return as_sentences(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return sentences and their spans."""
         sentences = as_sentences(X)
         return sentences, as_entities(y, sentences)[0]
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return sentences and spans to learn from, and set the scheme of their tags."""
         sentences = as_sentences(X)
         spans, model.scheme_ = as_entities(y, sentences)
@@ -69,7 +70,7 @@ class MRC(Task):
                 check_classes(check_given(loss, name), (0, 1), name=name)
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set a query for each type."""
         types = sorted({kind for row in data.targets for kind, _, _ in row})
@@ -104,7 +105,7 @@ class MRC(Task):
         """Return 3, for start, end and answerable; matches have a head of their own."""
         return 3
 
-    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Any, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with the heads of starts, ends, matches and answerable."""
         return EncoderWithSpanHeads(encoder, dropout=model.dropout)
 
@@ -139,7 +140,12 @@ class MRC(Task):
         return np.stack([values, heads], axis=1).astype(np.float32)
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Any,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the losses of the four heads, each with its counts."""
         table, share = dataset.flat_targets()

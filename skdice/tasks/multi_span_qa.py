@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from skdice._checks import counted
+from skdice._types import Data, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import MisalignedWarning, TruncationWarning
@@ -40,7 +41,7 @@ class MultiSpanReading(Tagging):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return pairs of question and context."""
         return as_questions(X, may_be_empty=True)
 
@@ -48,13 +49,13 @@ class MultiSpanReading(Tagging):
         """Return the contexts."""
         return [context for _, context in inputs]
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers as (start, text)."""
         pairs = as_questions(X)
         rows = as_answers(y, self.passages(pairs), model.on_misaligned)
         return pairs, [row or [] for row in rows]
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return questions, contexts with words, and the tags of these; not misaligned rows."""
         pairs = as_questions(X)
         weights = check_weights(sample_weight, len(pairs))
@@ -80,7 +81,7 @@ class MultiSpanReading(Tagging):
 
     # ---- training
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
+    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Rows | None) -> None:
         super()._learn_tags(model, tags, mode, ["O", f"B-{ANSWER}", f"I-{ANSWER}"])
 
     def encode(self, model: Any, sources: list[Source], cuts: Cuts | None = None) -> Windows[Any]:

@@ -21,6 +21,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
+from skdice._types import Data, Weights
 from skdice._warn import warn
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import Examples, Mode
@@ -48,15 +49,15 @@ class Numbers(Classification):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> Any:
+    def inputs(self, X: Data) -> Any:
         """Return rows as they are: `validate_data` checks them beside their estimator."""
         return X
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[Any, Any]:
         """Return rows with their `Labels`."""
         return X, read_labels(y, missing=True)
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return rows of one type with labels and weights, and set the number of features."""
         # Most GPUs are many times slower in float64, and Apple's have none.
         on_cpu = check_device(model.device) == "cpu"
@@ -97,7 +98,12 @@ class Numbers(Classification):
             _check_outputs(model, inputs, seed, kind)
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Any,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss with the counts of the classes, and set the size of a batch."""
         loss: Any = super().criterion(model, data, dataset, drawn, mode)
@@ -132,7 +138,7 @@ class Numbers(Classification):
 class NumericDataset(Dataset):
     """Rows of numbers with targets and weights."""
 
-    X: Any  # an array or a sparse matrix
+    X: Data  # an array or a sparse matrix
     targets: np.ndarray | None = None
     weight: np.ndarray | None = None
 
@@ -215,7 +221,7 @@ def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
         )
 
 
-def checked_rows(model: Any, X: Any, kinds: list[Any], **how: Any) -> Any:
+def checked_rows(model: Any, X: Data, kinds: list[Any], **how: Any) -> Any:
     """Rows as scikit-learn reads them, an array or a sparse matrix of one of these types."""
     check_unmasked("X", X)
     with reading_numbers("X"):
@@ -236,7 +242,7 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     return nn.Sequential(*layers[:-2])
 
 
-def _check_outputs(model: Any, X: Any, seed: int, kind: torch.dtype) -> None:
+def _check_outputs(model: Any, X: Data, seed: int, kind: torch.dtype) -> None:
     """Refuse a module that does not give one logit for each class."""
     rows = as_tensor(X[:2])  # two, as some modules turn a single row into a vector
     wanted = (rows.shape[0], len(model.classes_))

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from skdice._checks import counted
+from skdice._types import Data, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
@@ -43,16 +44,16 @@ class Reading(Task):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return pairs of question and context."""
         return as_questions(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers, None where all of them are misaligned."""
         pairs = as_questions(X)
         return pairs, as_answers(y, [context for _, context in pairs], model.on_misaligned)
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return questions and answers to learn from, without those that are misaligned."""
         pairs, rows = self.read(model, X, y)
         kept = np.flatnonzero([row is not None for row in rows])
@@ -75,7 +76,7 @@ class Reading(Task):
         check_classes(model.loss, (0, 1))
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Learn nothing: there are no labels."""
         return data, held
@@ -140,7 +141,12 @@ class Reading(Task):
         return target
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Any,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss of starts and ends."""
         targets, shares = dataset.flat_targets()
@@ -186,7 +192,7 @@ class Reading(Task):
 
     # ---- scores
 
-    def truth(self, model: Any, X: Any, y: Any) -> Any:
+    def truth(self, model: Any, X: Data, y: Data) -> Any:
         """Return answers, wherever they are said to be."""
         return read_answers(y, len(self.inputs(X)))
 

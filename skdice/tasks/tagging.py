@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import log_softmax
 from torch import nn
 
+from skdice._types import Data, Rows
 from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
@@ -45,11 +46,11 @@ class Tagging(Task):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return sentences as lists of tokens."""
         return as_sentences(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return sentences and their tags."""
         sentences = as_sentences(X)
         return sentences, as_tags(y, sentences)
@@ -65,7 +66,7 @@ class Tagging(Task):
     # ---- training
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set tags and scheme, or check the tags against those of the last fit."""
         self._learn_tags(model, data.targets, mode, classes)
@@ -84,7 +85,7 @@ class Tagging(Task):
         """Return the tags."""
         return (tag for tag in chain.from_iterable(targets) if tag is not None)
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
+    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Rows | None) -> None:
         named = [] if more is None else as_names("classes", more)
         classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
         if mode != "fresh":
@@ -147,7 +148,12 @@ class Tagging(Task):
         return Ragged(np.fromiter(of_words, kind, len(words.values)), words.sizes)
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Any,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss with the counts of the tags; ``O`` is the background."""
         targets, weights = dataset.flat_targets(drawn)
