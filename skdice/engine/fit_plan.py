@@ -141,13 +141,13 @@ def plan_fit(
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
-    data, held = task.examples(model, X, y, sample_weight), None
     task.check_columns(model, X, reset=mode == "fresh")
+    data, held = task.examples(model, X, y, sample_weight), None
     if X_val is not None:
+        task.check_columns(model, X_val)
         with naming({"X": "X_val", "y": "y_val"}):
             # Another copy, as `model` must learn from the training data only.
             held = task.examples(draft_of(model), X_val, y_val)
-        task.check_columns(model, X_val)
     data, lost = _without_weightless(task, data)
     try:
         data, held = task.learn(model, data, held, mode, classes)

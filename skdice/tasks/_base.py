@@ -263,6 +263,7 @@ class Task(ABC):
 
     def truth(self, model: Any, X: Data, y: Data) -> Any:
         """Return the checked rows of y as `rate` takes them."""
+        self.check_columns(model, X)
         return self.read(model, X, y)[1]
 
     @abstractmethod

@@ -141,6 +141,7 @@ def turned(X):
     return X[X.columns[::-1]]
 
 
+@pytest.mark.filterwarnings("ignore:.*shorter than its question:UserWarning")
 @pytest.mark.parametrize(
     "kind",
     ["tagger", "mrc tagger", "reader", "reader of several", "tuned tagger", "random field"],
