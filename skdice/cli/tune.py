@@ -67,8 +67,6 @@ def tune(
     skdice tune train.conll --losses tversky,weighted_ce --n-trials 50 --storage study.db
     """
     from skdice.model_selection import LossSearchCV, loss_space
-    from skdice.tasks import TASKS
-    from skdice.tasks.files import files_of
 
     # With a storage the same search is continued.
     writes_over = storage is None and not features and not force
@@ -86,7 +84,6 @@ def tune(
         spaces,
         n_trials=n_trials,
         cv=cv,
-        scoring=files_of(TASKS[data.task]).scorer(data.y),
         refit=not features,
         timeout=timeout,
         storage=storage,

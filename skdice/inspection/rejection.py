@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import check_lengths, check_range, checked, same_length, shown
+from skdice._checks import check_range, checked, same_length, shown
 from skdice._types import Data
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.inputs.labels import UNKNOWN, known_labels
@@ -82,7 +83,7 @@ class RejectDisplay:
             raise TypeError(f"estimator={shown(estimator)} must be a fitted BiasTunedClassifier")
         check_is_fitted(estimator)
         truth = known_labels(y, estimator.classes_, estimator.multilabel_, missing=True)
-        check_lengths(X=X, y=truth)
+        check_consistent_length(X, truth)
         scores = estimator.decide(X) * estimator.temperature_
         if estimator.multilabel_:
             known = (truth != UNKNOWN).all(axis=1)

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import classification_report, make_scorer
+from sklearn.metrics import classification_report
 
 from skdice._types import Data
 from skdice.datasets.row import Row
 from skdice.datasets.words import tagged_words
 from skdice.inputs.labels import UNKNOWN, labels_to_score, read_labels
-from skdice.metrics import ClassScorer, span_f1_score, span_report
-from skdice.metrics.decisions.positive import positive_class
+from skdice.metrics import span_report
 from skdice.metrics.partial_credit import MODES
 from skdice.metrics.spans import report_of_spans, report_text
-from skdice.tags.schemes import infer_scheme
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Task
 from skdice.text.alignment import typed_spans
-
-Scorer = ClassScorer | Callable[..., float]
 
 
 class TaskFiles:
@@ -56,10 +52,6 @@ class TaskFiles:
 
     def split_strata(self, y: Data) -> np.ndarray | None:
         """A key for each row of a data set that a split keeps in proportion; None for none."""
-        return None
-
-    def scorer(self, y: Data) -> Scorer | None:
-        """A scorer for a search on a data set; None is the estimator's own score."""
         return None
 
     def formats_of(self, model: Any) -> dict[str, str]:
@@ -101,15 +93,6 @@ class TextFiles(TaskFiles):
     def split_strata(self, y: Data) -> np.ndarray | None:
         """The labels, 0/1 rows where there are several."""
         return read_labels(y, missing=True).values
-
-    def scorer(self, y: Data) -> Scorer | None:
-        """F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
-        if self.has_several_labels(y):
-            return ClassScorer()
-        classes, counts = np.unique(y, return_counts=True)
-        if len(classes) != 2:
-            return ClassScorer()
-        return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
 
     def written(self, model: Any, how: str, row: Row) -> Any:
         """The id if there is one, the text, its label or labels, and their probabilities.
@@ -201,10 +184,6 @@ class TagFiles(SpanFiles):
     def labels(self, y: Data) -> Iterable[Any] | None:
         """The tags of all tokens."""
         return chain.from_iterable(y)
-
-    def scorer(self, y: Data) -> Scorer | None:
-        """F1 of spans in the scheme of the whole data set."""
-        return make_scorer(span_f1_score, scheme=infer_scheme(y))
 
     def report(
         self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
