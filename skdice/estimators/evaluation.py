@@ -11,12 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._types import ArrayLike, Data, Rows
+from skdice._types import ArrayLike, Data, Model, Rows
 from skdice.inputs.rows import object_array
 from skdice.tasks.classification import Classification, decided
 
 
-def outputs_of(model: Any) -> np.ndarray:
+def outputs_of(model: Model) -> np.ndarray:
     """The labels or tags that the columns of ``predict_proba`` stand for."""
     return model.outputs_ if hasattr(model, "outputs_") else model.classes_
 
@@ -55,7 +55,7 @@ class Scored:
         found = getattr(self, self.task.judged_by)(X)
         return self._rated(judge, X, true, found, **how)
 
-    def _rated(self, judge: Any, X: Data, true: Any, found: Any, **how: Any) -> dict[str, float]:
+    def _rated(self, judge: Model, X: Data, true: Any, found: Any, **how: Any) -> dict[str, float]:
         """The scores of predictions, and what they cost."""
         scores = self.task.rate(judge, true, found, **how)
         return {**scores, **self.task.cost(judge, X, true, found)}
@@ -191,7 +191,7 @@ class SpanScores(Scored):
         return object_array(self._spans(X))
 
 
-def decision_scores(model: Any, logits: np.ndarray) -> np.ndarray:
+def decision_scores(model: Model, logits: np.ndarray) -> np.ndarray:
     """Log-odds of ``classes_[1]`` of two classes, and logits of more classes or labels."""
     if len(model.classes_) > 2 or getattr(model, "multilabel_", False):
         return logits

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skdice._compat import check_method_params
-from skdice._types import Data
+from skdice._types import Data, Model
 from skdice.estimators.evaluation import outputs_of
 from skdice.inputs.labels import label_table
 from skdice.inputs.rows import object_array, take
@@ -30,7 +30,7 @@ def group_folds(cv: Any, stratified: bool) -> Any:
     return (StratifiedGroupKFold if stratified else GroupKFold)(int(cv))
 
 
-def probabilities_of(model: Any, X: Data) -> tuple[np.ndarray, Any]:
+def probabilities_of(model: Model, X: Data) -> tuple[np.ndarray, Any]:
     """The labels of the columns of ``predict_proba``, and what it gives."""
     classes = outputs_of(getattr(model, "best_estimator_", model))
     table = model.predict_proba(X)

@@ -11,7 +11,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice._compat import check_feature_names
-from skdice._types import Data, Rows, Weights
+from skdice._types import Data, Model, Rows, Weights
 from skdice.engine import adapters
 from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
@@ -71,10 +71,10 @@ class Task(ABC):
         return inputs
 
     @abstractmethod
-    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return the checked rows of X and of y, as `fit`, `score` and folds take them."""
 
-    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return rows to train on: sources, and targets in the form that `learn` takes."""
         inputs, targets = self.read(model, X, y)
         return Examples(inputs, targets, check_weights(sample_weight, len(inputs)))
@@ -86,7 +86,7 @@ class Task(ABC):
         """Return y as folds take it, and as samplers take it."""
         return y, y
 
-    def check_columns(self, model: Any, X: Data, *, reset: bool = False) -> None:
+    def check_columns(self, model: Model, X: Data, *, reset: bool = False) -> None:
         """Refuse a frame with other columns than `fit` saw, as scikit-learn does; reset learns."""
         if reset:
             vars(model).pop("_columns_unknown", None)
@@ -95,10 +95,10 @@ class Task(ABC):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse parameters of the task that do not fit each other, or the head that is there."""
 
-    def has_two_classes(self, model: Any, y: Data = None) -> bool:
+    def has_two_classes(self, model: Model, y: Data = None) -> bool:
         """Return whether each text has one of two labels, which are trained at a lower rate.
 
         The labels are those of `y`, or of the last fit where that is None.
@@ -107,7 +107,7 @@ class Task(ABC):
 
     @abstractmethod
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set the labels on `model`, or check them against those of the last fit.
 
@@ -118,35 +118,35 @@ class Task(ABC):
         """Return the labels that training rows have, in the form that `learn` takes them."""
         return ()
 
-    def strata(self, model: Any, data: Examples) -> Any:
+    def strata(self, model: Model, data: Examples) -> Any:
         """Return a key for each row that a validation split keeps in proportion; None for none."""
         return None
 
-    def sampled(self, model: Any, data: Examples) -> Any:
+    def sampled(self, model: Model, data: Examples) -> Any:
         """Return the y that a sampler sees."""
         return data.targets
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Set on `model` what follows from the rows that are left to train on; warn of them."""
 
     @abstractmethod
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return the number of the head's outputs."""
 
-    def uses_native_head(self, model: Any) -> bool:
+    def uses_native_head(self, model: Model) -> bool:
         """Return whether the head is the architecture's own, as transformers has it."""
         return (
             backbones.class_with_head(self.head, backbones.load_config(model.backbone)) is not None
         )
 
-    def assemble(self, model: Any, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
         return EncoderWithHead(encoder, n_outputs, dropout=model.dropout)
 
     def build(
-        self, model: Any, seed: int, inputs: Any = None, n_outputs: int | None = None
+        self, model: Model, seed: int, inputs: Any = None, n_outputs: int | None = None
     ) -> None:
         """Set on `model` the tokenizer and a module: the encoder with a new head."""
         device = resolve_device(model.device)
@@ -168,32 +168,32 @@ class Task(ABC):
             checkpoint_gradients(module, True)
         model.module_ = module
 
-    def load_tokenizer(self, model: Any) -> None:
+    def load_tokenizer(self, model: Model) -> None:
         """Set on `model` the tokenizer of its backbone, unless it has one."""
         if not hasattr(model, "tokenizer_"):
             model.tokenizer_ = backbones.load_tokenizer(model.backbone)
 
-    def update_module(self, model: Any, module: EncoderModule) -> None:
+    def update_module(self, model: Model, module: EncoderModule) -> None:
         """Let a trained module take parameters of the head that were set since."""
 
-    def sources(self, model: Any, inputs: list[Any]) -> list[Any]:
+    def sources(self, model: Model, inputs: list[Any]) -> list[Any]:
         """Return what `encode` and `decide` take: the inputs, or texts with their words."""
         return inputs
 
     @abstractmethod
-    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return the windows of `sources`; `cuts` counts what of them was left out."""
 
-    def targets(self, model: Any, windows: Windows[Any], targets: Any) -> Any:
+    def targets(self, model: Model, windows: Windows[Any], targets: Any) -> Any:
         """Return the target of each window, from those of the rows."""
         return [self.target(model, window, targets[window.row]) for window in windows]
 
-    def target(self, model: Any, window: Any, of_row: Any) -> np.ndarray:
+    def target(self, model: Model, window: Any, of_row: Any) -> np.ndarray:
         """Return the target of a window, from that of its row."""
         raise NotImplementedError
 
     def dataset(
-        self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None
+        self, model: Model, windows: Windows[Any], targets: Any, weights: np.ndarray | None
     ) -> EncodedDataset:
         """Return windows, each with its target and the weight of its row."""
         if targets is not None:
@@ -207,7 +207,7 @@ class Task(ABC):
     @abstractmethod
     def criterion(
         self,
-        model: Any,
+        model: Model,
         data: Examples,
         dataset: Any,
         drawn: np.ndarray | None,
@@ -222,22 +222,22 @@ class Task(ABC):
         """Return the number of answers or entities, where the loss counts no classes."""
         return None
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, as in `Predicted`."""
         return highest
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that named these classes only; None if that is fine."""
         names = model.outputs_[seen].tolist()
         return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
-    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
+    def after_training(self, model: Model, held: Examples | None, blocks: Blocks) -> None:
         """Tune on validation rows what can be tuned; `blocks` are those of `validation_score`."""
 
     # ---- predictions
 
     @abstractmethod
-    def row_outputs(self, model: Any, rows: Iterable[Any]) -> list[Any]:
+    def row_outputs(self, model: Model, rows: Iterable[Any]) -> list[Any]:
         """Return for each row what follows from its windows and their logits.
 
         That is log-probabilities of tags, logits of classes, or candidates of answers and spans.
@@ -245,10 +245,10 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> Any:
+    def decide(self, model: Model, sources: list[Any], outputs: Iterable[Any]) -> Any:
         """Return what `predict` gives for each row, from its `row_outputs`."""
 
-    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 from 0 to 1 on validation rows; `blocks` are sources and outputs of some."""
         found = [row for block in blocks for row in self.decide(model, *block)]
         return float(self.rate(model, held.targets, found)["f1"])
@@ -256,24 +256,24 @@ class Task(ABC):
     # ---- scores
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end), if the task is judged by spans."""
         raise NotImplementedError
 
-    def truth(self, model: Any, X: Data, y: Data) -> Any:
+    def truth(self, model: Model, X: Data, y: Data) -> Any:
         """Return the checked rows of y as `rate` takes them."""
         self.check_columns(model, X)
         return self.read(model, X, y)[1]
 
     @abstractmethod
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return the scores of what `judged_by` gave, with ``f1`` among them."""
 
-    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return the mean ``cost`` of a row, if the decision was tuned for one."""
         return {}
 
     @abstractmethod
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return the words for what `rate` counts."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdice._types import Model
 from skdice._warn import warn
 from skdice.exceptions import ServingWarning
 from skdice.metrics.decisions.positive import positive_class
@@ -27,30 +28,30 @@ class TaskCard:
 
     # ---- the model card
 
-    def positive(self, model: Any) -> str | None:
+    def positive(self, model: Model) -> str | None:
         """The name of the positive class of two."""
         return None
 
-    def background(self, model: Any) -> str | None:
+    def background(self, model: Model) -> str | None:
         """The name of the negative class, if there is one."""
         return None
 
-    def transformers_code(self, model: Any) -> str:
+    def transformers_code(self, model: Model) -> str:
         """Code that predicts with plain transformers."""
         return f"""\
 from transformers import pipeline
 model = pipeline("{self.hub_tag}", "FOLDER_OR_REPO_ID")
 model("Ann lives in Rome")"""
 
-    def notes(self, model: Any, native: bool) -> str:
+    def notes(self, model: Model, native: bool) -> str:
         """How predictions of skdice and of transformers differ, if `native` can be read."""
         return ""
 
-    def served_by(self, model: Any) -> str:
+    def served_by(self, model: Model) -> str:
         """What runs a head of skdice's own."""
         return "Its head is skdice's own: transformers cannot read it."
 
-    def pipeline_caveat(self, model: Any) -> str:
+    def pipeline_caveat(self, model: Model) -> str:
         """Why transformers cannot run the model, or would predict otherwise, if so."""
         return ""
 
@@ -60,14 +61,14 @@ model("Ann lives in Rome")"""
         """The parameters of an estimator around a model that others trained."""
         return params
 
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
         """The fitted attributes that follow from a configuration of transformers.
 
         ``"order"`` among them is the order in which the outputs of its head are put.
         """
         raise NotImplementedError
 
-    def describe(self, model: Any, config: Any) -> None:
+    def describe(self, model: Model, config: Any) -> None:
         """Put the labels of the outputs into a configuration of transformers."""
         names = [str(label) for label in model.outputs_.tolist()]
         config.id2label = dict(enumerate(names))
@@ -80,17 +81,17 @@ class TextCard(TaskCard):
     hub_tag = "text-classification"
     example = '["Win a free prize now"]'
 
-    def positive(self, model: Any) -> str | None:
+    def positive(self, model: Model) -> str | None:
         """The name of the positive class of two."""
         positive = positive_index(model)
         return None if positive is None else str(model.classes_[positive])
 
-    def background(self, model: Any) -> str | None:
+    def background(self, model: Model) -> str | None:
         """The other class than the positive one of two."""
         positive = positive_index(model)
         return None if positive is None else str(model.classes_[1 - positive])
 
-    def notes(self, model: Any, native: bool) -> str:
+    def notes(self, model: Model, native: bool) -> str:
         """What happens to texts that do not fit in one input."""
         longest, how = model.max_length_, "cuts them there"
         if model.long_texts != "truncate":
@@ -112,7 +113,7 @@ class TextCard(TaskCard):
             f"max_length={longest}` in its call, and then reads the beginning only."
         )
 
-    def served_by(self, model: Any) -> str:
+    def served_by(self, model: Model) -> str:
         """What can run a head that is not the architecture's own."""
         return (
             f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
@@ -128,7 +129,7 @@ class TextCard(TaskCard):
             )
         return {**params, "pooling": "native"}
 
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
         """The classes, and of two the positive one."""
         names = _label_names(config)
         state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
@@ -141,7 +142,7 @@ class TextCard(TaskCard):
             state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
         return {**state, "classes": sorted(names), "order": np.argsort(names)}
 
-    def describe(self, model: Any, config: Any) -> None:
+    def describe(self, model: Model, config: Any) -> None:
         """Put the labels and the kind of problem into a configuration."""
         super().describe(model, config)
         kind = "multi" if model.multilabel_ else "single"
@@ -159,16 +160,16 @@ class TokenCard(TaskCard):
 class TagCard(TokenCard):
     """Tags of tokens."""
 
-    def background(self, model: Any) -> str | None:
+    def background(self, model: Model) -> str | None:
         """The tag outside of spans."""
         return "O"
 
-    def transformers_code(self, model: Any) -> str:
+    def transformers_code(self, model: Model) -> str:
         """Code in which a pipeline joins the tags, where it can."""
         joins = "" if _caveat_of_scheme(model) else _JOINED
         return super().transformers_code(model).replace('ID")', f'ID"{joins})')
 
-    def notes(self, model: Any, native: bool) -> str:
+    def notes(self, model: Model, native: bool) -> str:
         """What a pipeline makes of tags, of long texts and of scores."""
         longest, limit = model.max_length_, model.tokenizer_.model_max_length
         shown = f"not set here: set it to {longest}, or they are an error"
@@ -187,11 +188,11 @@ class TagCard(TokenCard):
             )
         return f"{self.pipeline_caveat(model)}\n\n{notes}".strip()
 
-    def pipeline_caveat(self, model: Any) -> str:
+    def pipeline_caveat(self, model: Model) -> str:
         """Why a pipeline cannot join the tags, if it cannot."""
         return _caveat_of_scheme(model)
 
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
         """Tags and scheme from the labels of a model."""
         names = _label_names(config)
         scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
@@ -204,7 +205,7 @@ class EntityCard(TagCard):
     example = '["Ann lives in Rome."]'
     is_default = False
 
-    def transformers_code(self, model: Any) -> str:
+    def transformers_code(self, model: Model) -> str:
         """Code whose pipeline gets the words, where it would find others."""
         code, skips = super().transformers_code(model), model.glued == "skip"
         if marks_subwords(model.tokenizer_) and not skips:
@@ -216,7 +217,7 @@ class EntityCard(TagCard):
             f'pipeline_entities(model, ["Ann lives in Rome."]{glued})',
         )
 
-    def notes(self, model: Any, native: bool) -> str:
+    def notes(self, model: Model, native: bool) -> str:
         """The same as for tags, and why a pipeline needs the words."""
         notes = super().notes(model, native)
         if marks_subwords(model.tokenizer_):
@@ -226,7 +227,7 @@ class EntityCard(TagCard):
             f"punctuation included: `pipeline_entities` gives it the words.\n\n{notes}"
         )
 
-    def pipeline_caveat(self, model: Any) -> str:
+    def pipeline_caveat(self, model: Model) -> str:
         """That a pipeline finds more, where glued words are skipped."""
         if model.glued != "skip":
             return ""
@@ -237,7 +238,7 @@ class EntityCard(TagCard):
             "of skdice.text, or `predict`, which do not."
         )
 
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
         """Tags in IOB2 from the labels of a model."""
         names = _label_names(config)
         scheme = infer_scheme([], names)
@@ -264,18 +265,18 @@ class ReadingCard(TaskCard):
     hub_tag = "question-answering"
     example = MultiSpanCard.example
 
-    def transformers_code(self, model: Any) -> str:
+    def transformers_code(self, model: Model) -> str:
         """Code that loads the model: transformers 5 has no pipeline for reading."""
         return """\
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
 tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
 
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
         """The threshold, of which a configuration knows nothing."""
         return {"null_threshold": None if model.null_threshold == "auto" else model.null_threshold}
 
-    def describe(self, model: Any, config: Any) -> None:
+    def describe(self, model: Model, config: Any) -> None:
         """Leave the configuration as it is: there are no labels."""
 
 
@@ -320,7 +321,7 @@ def _label_names(config: Any) -> list[str]:
     return names
 
 
-def _caveat_of_scheme(model: Any) -> str:
+def _caveat_of_scheme(model: Model) -> str:
     tags = model.outputs_.tolist()
     if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
         return ""

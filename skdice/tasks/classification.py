@@ -11,7 +11,7 @@ import torch
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice._types import Data, Rows, Weights
+from skdice._types import Data, Model, Rows, Weights
 from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
@@ -55,7 +55,7 @@ class Classification(Task):
         """Return texts or pairs."""
         return as_texts(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
         texts = as_texts(X)
         return texts, read_labels(y, len(texts), missing=True)
@@ -71,7 +71,7 @@ class Classification(Task):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse a `pooling` of another head than the one that was fitted."""
         native = self.uses_native_head(model)
         if mode != "fresh" and native != isinstance(model.module_, TaskModel):
@@ -80,7 +80,7 @@ class Classification(Task):
                 "with warm_start=False, or set pooling back"
             )
 
-    def has_two_classes(self, model: Any, y: Data = None) -> bool:
+    def has_two_classes(self, model: Model, y: Data = None) -> bool:
         """Return True if each text has one of two labels, of `y` or of the last fit."""
         if y is not None:
             labels = read_labels(y, missing=True)
@@ -88,7 +88,7 @@ class Classification(Task):
         return not model.multilabel_ and len(model.classes_) == 2
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set the classes; targets become labels, or 0/1 rows in the order of the classes."""
         self._set_width(model, data.inputs, mode)
@@ -99,7 +99,7 @@ class Classification(Task):
             held = replace(held, targets=held_out_labels(model, held, given))
         return data, held
 
-    def _set_width(self, model: Any, inputs: list[Any], mode: Mode) -> None:
+    def _set_width(self, model: Model, inputs: list[Any], mode: Mode) -> None:
         """Set whether rows are texts or pairs, or refuse others than before."""
         known = None if mode == "fresh" else model.n_features_in_
         model.n_features_in_ = check_width(inputs, known, model)
@@ -110,27 +110,27 @@ class Classification(Task):
             return targets.classes.tolist()
         return targets.classes[(targets.values == 1).any(axis=0)].tolist()
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, or labels above one half."""
         return above_zero if model.multilabel_ else highest
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that named these classes, or these labels, only."""
         if model.multilabel_:
             return None if seen.any() else "predicts no label at all"
         names = model.classes_[seen].tolist()
         return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
-    def strata(self, model: Any, data: Examples) -> Any:
+    def strata(self, model: Model, data: Examples) -> Any:
         """Return the labels, 0/1 rows where there are several."""
         return data.targets
 
-    def sampled(self, model: Any, data: Examples) -> Any:
+    def sampled(self, model: Model, data: Examples) -> Any:
         """Return the labels; of several labels the rarest of each row, as it has one class."""
         return rarest_labels(data.targets, model.classes_) if model.multilabel_ else data.targets
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Choose the positive class of two."""
         several = model.multilabel_ or len(model.classes_) != 2
@@ -146,31 +146,31 @@ class Classification(Task):
         if model.verbose and ranks.rank() == 0:
             print(f"the positive class is {model.classes_[model.positive_]!s}", flush=True)
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return the number of classes."""
         return len(model.classes_)
 
-    def uses_native_head(self, model: Any) -> bool:
+    def uses_native_head(self, model: Model) -> bool:
         """Return whether `pooling` asks for the architecture's own head."""
         native: bool = model.pooling == "native"
         return native
 
-    def assemble(self, model: Any, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
         return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 
-    def update_module(self, model: Any, module: EncoderModule) -> None:
+    def update_module(self, model: Model, module: EncoderModule) -> None:
         """Let the head pool as `pooling` says now."""
         if isinstance(module, EncoderWithHead):
             module.pooling = model.pooling
 
-    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return one window of each text, or several of a long one."""
         settings = model.max_length_, model.long_texts, cuts
         return encode_texts(model.tokenizer_, sources, *settings)
 
     def dataset(
-        self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None
+        self, model: Model, windows: Windows[Any], targets: Any, weights: np.ndarray | None
     ) -> EncodedDataset:
         """Return texts with their targets; some may have several windows."""
         if targets is None:
@@ -185,7 +185,7 @@ class Classification(Task):
 
     def criterion(
         self,
-        model: Any,
+        model: Model,
         data: Examples,
         dataset: Any,
         drawn: np.ndarray | None,
@@ -208,22 +208,22 @@ class Classification(Task):
         background = None if positive is None else 1 - positive
         return prepared_loss(model, counts, total, mode, background=background, **of_loss)
 
-    def _indices(self, model: Any, data: Examples) -> np.ndarray:
+    def _indices(self, model: Model, data: Examples) -> np.ndarray:
         return places_of(data.targets, model.classes_)
 
     # ---- predictions, from the windows of texts with their logits
 
-    def row_outputs(self, model: Any, rows: Iterable[Found]) -> list[np.ndarray]:
+    def row_outputs(self, model: Model, rows: Iterable[Found]) -> list[np.ndarray]:
         """Return the logits of each text, of shape (n_classes,)."""
         return [_pooled(model, np.stack([logits for _, logits in row])) for row in rows]
 
-    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> np.ndarray:
+    def decide(self, model: Model, sources: list[Any], outputs: Iterable[Any]) -> np.ndarray:
         """Return labels of shape (n,), or 0/1 rows if multi-label."""
         return decided(model, np.stack(list(outputs)))
 
     # ---- scores
 
-    def truth(self, model: Any, X: Data, y: Data) -> Any:
+    def truth(self, model: Model, X: Data, y: Data) -> Any:
         """Return labels or 0/1 rows; those that the model does not know count as missed."""
         several = getattr(model, "multilabel_", False)
         labels = labels_to_score(y, model.classes_, several).values
@@ -231,14 +231,14 @@ class Classification(Task):
         return labels
 
     def rate(
-        self, model: Any, true: Any, predicted: Any, sample_weight: Weights = None
+        self, model: Model, true: Any, predicted: Any, sample_weight: Weights = None
     ) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
         weights = check_weights(sample_weight, len(true))
         positive = positive_index(model)
         return class_scores(true, np.array(predicted), model.classes_, positive, weights)
 
-    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return the mean cost of a row; labels may be strings, as files have them."""
         table = np.array(getattr(model, "tuned_for_", {}).get("cost", []))
         if not len(table):
@@ -257,7 +257,7 @@ class Classification(Task):
         t, p = (np.array([place[str(label)] for label in part]) for part in (true, predicted))
         return {"cost": float(table[t, p].mean())}
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         positive = positive_index(model)
         if positive is not None:
@@ -265,7 +265,7 @@ class Classification(Task):
         return "labels, micro" if getattr(model, "multilabel_", False) else "classes, macro"
 
 
-def decided(model: Any, logits: np.ndarray) -> np.ndarray:
+def decided(model: Model, logits: np.ndarray) -> np.ndarray:
     """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
     if getattr(model, "multilabel_", False):
         return (logits > 0).astype(int)
@@ -273,19 +273,19 @@ def decided(model: Any, logits: np.ndarray) -> np.ndarray:
     return labels
 
 
-def positive_index(model: Any) -> int | None:
+def positive_index(model: Model) -> int | None:
     """Index of the positive class of two; None for more classes and multi-label problems."""
     several = len(model.classes_) != 2 or getattr(model, "multilabel_", False)
     return None if several else model.positive_
 
 
-def window_pooling(model: Any) -> WindowPooling:
+def window_pooling(model: Model) -> WindowPooling:
     """Return what makes the logits of a text of those of its windows."""
     sharpness = getattr(model, "sharpness_", 1.0)
     return WindowPooling(model.window_pooling, positive_index(model), sharpness)
 
 
-def _pooled(model: Any, logits: np.ndarray) -> np.ndarray:
+def _pooled(model: Model, logits: np.ndarray) -> np.ndarray:
     """Logits of a text from those of its windows."""
     if len(logits) == 1:
         return logits[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdice._types import Data, Rows, Weights
+from skdice._types import Data, Model, Rows, Weights
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.inputs.entities import Entity, check_type, read_entities
 from skdice.inputs.rows import as_row_list, check_weights
@@ -39,7 +39,7 @@ class Entities(Tagging):
         """Return texts."""
         return as_single_texts(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return texts and their entities; a label of None is a region without annotation."""
         texts = as_single_texts(X)
         rows: list[Any] = read_entities(y, texts)
@@ -49,7 +49,7 @@ class Entities(Tagging):
             ]
         return texts, rows
 
-    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return texts with their words, and the tags of these."""
         texts, rows = self.read(model, X, y)
         if model.glued == "skip":
@@ -65,7 +65,7 @@ class Entities(Tagging):
         """Return the number of words of each text."""
         return (len(text.words.ids) for text in sources)
 
-    def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
+    def true_tags(self, model: Model, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of texts."""
         sources = with_words(model.tokenizer_, inputs)
         return align(sources, targets, model.on_misaligned, model.overlapping)[0]
@@ -77,7 +77,9 @@ class Entities(Tagging):
 
     # ---- training
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Rows | None) -> None:
+    def _learn_tags(
+        self, model: Model, tags: list[list[Any]], mode: Mode, more: Rows | None
+    ) -> None:
         kinds = [] if more is None else as_row_list("classes", more)
         kinds = [check_type(kind, f"classes[{i}]") for i, kind in enumerate(kinds)]
         named = [f"{prefix}-{kind}" for kind in kinds if kind not in REGIONS for prefix in "BI"]
@@ -92,12 +94,12 @@ class Entities(Tagging):
             )
         super()._learn_tags(model, tags, mode, ["O", *named])
 
-    def sources(self, model: Any, inputs: list[Any]) -> list[SplitText]:
+    def sources(self, model: Model, inputs: list[Any]) -> list[SplitText]:
         """Return texts with their words."""
         return with_words(model.tokenizer_, inputs)
 
     def encode(
-        self, model: Any, sources: list[SplitText], cuts: Cuts | None = None
+        self, model: Model, sources: list[SplitText], cuts: Cuts | None = None
     ) -> Windows[Any]:
         """Return windows in which every word is predicted once."""
         words = (text.words.ids for text in sources)
@@ -106,7 +108,7 @@ class Entities(Tagging):
     # ---- predictions
 
     def decide(
-        self, model: Any, sources: list[SplitText], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[SplitText], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the entities of each text, of which no two overlap."""
         rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
@@ -116,7 +118,7 @@ class Entities(Tagging):
         return found
 
     def spans(
-        self, model: Any, sources: list[SplitText], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[SplitText], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return the same as spans, in characters."""
         rows = self.decide(model, sources, outputs)
@@ -124,7 +126,7 @@ class Entities(Tagging):
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro scores; an entity that is there twice can be found once."""
         hits = n_true = n_found = 0
         for spans, row in zip(true, predicted, strict=True):
@@ -137,13 +139,13 @@ class Entities(Tagging):
         ratios = {"precision": n_found, "recall": n_true, "f1": (n_true + n_found) / 2}
         return {name: hits / n if n else 0.0 for name, n in ratios.items()}
 
-    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 by entities, which the tags of validation texts were made of."""
         true = [row.entities for row in held.targets]
         return super().validation_score(model, replace(held, targets=true), blocks)
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted entities as (type, start, end) for each row."""
         return typed_spans(true), typed_spans(read_entities(predicted, inputs))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics import classification_report
 
-from skdice._types import Data
+from skdice._types import Data, Model
 from skdice.datasets.row import Row
 from skdice.datasets.words import tagged_words
 from skdice.inputs.labels import UNKNOWN, labels_to_score, read_labels
@@ -54,25 +54,25 @@ class TaskFiles:
         """A key for each row of a data set that a split keeps in proportion; None for none."""
         return None
 
-    def formats_of(self, model: Any) -> dict[str, str]:
+    def formats_of(self, model: Model) -> dict[str, str]:
         """The formats in which a model's predictions are written, as in `formats`."""
         return self.formats
 
-    def written(self, model: Any, how: str, row: Row) -> Any:
+    def written(self, model: Model, how: str, row: Row) -> Any:
         """A row whose y was predicted: a record of JSON, or the text of its lines."""
         raise NotImplementedError
 
-    def reported(self, model: Any, X: Data) -> Any:
+    def reported(self, model: Model, X: Data) -> Any:
         """The predictions that a report is about."""
         return getattr(model, self.task.judged_by)(X)
 
     def report(
-        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """Scores by class of what `reported` gave."""
         raise NotImplementedError
 
-    def unseen_labels(self, model: Any, y: Data) -> list[str]:
+    def unseen_labels(self, model: Model, y: Data) -> list[str]:
         """The labels of a data set that training did not have."""
         return []
 
@@ -94,7 +94,7 @@ class TextFiles(TaskFiles):
         """The labels, 0/1 rows where there are several."""
         return read_labels(y, missing=True).values
 
-    def written(self, model: Any, how: str, row: Row) -> Any:
+    def written(self, model: Model, how: str, row: Row) -> Any:
         """The id if there is one, the text, its label or labels, and their probabilities.
 
         As a line they are the label, or a list of JSON of several, and the text.
@@ -112,13 +112,13 @@ class TextFiles(TaskFiles):
         ids = {"id": meta["id"]} if "id" in meta else {}
         return {**ids, **texts, "label": label, "probabilities": probabilities}
 
-    def reported(self, model: Any, X: Data) -> Any:
+    def reported(self, model: Model, X: Data) -> Any:
         """Labels as strings, as files have them, or 0/1 rows."""
         predicted = model.predict(X)
         return predicted if model.multilabel_ else list(map(str, predicted))
 
     def report(
-        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The report of scikit-learn."""
         how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
@@ -132,7 +132,7 @@ class TextFiles(TaskFiles):
             how["labels"] = [1]
         return classification_report(rows, predicted, target_names=names, **how)
 
-    def unseen_labels(self, model: Any, y: Data) -> list[str]:
+    def unseen_labels(self, model: Model, y: Data) -> list[str]:
         """The labels of a data set that training did not have."""
         return sorted(set(self.labels(y) or ()) - {str(label) for label in model.classes_})
 
@@ -147,13 +147,13 @@ class SpanFiles(TaskFiles):
         "spans": "predict_tagged",
     }
 
-    def formats_of(self, model: Any) -> dict[str, str]:
+    def formats_of(self, model: Model) -> dict[str, str]:
         """The formats: of a model that was trained on spans, those of spans."""
         if model.scheme_ is not None:
             return self.formats
         return {name: self.formats[name] for name in ("spans", "jsonl")}
 
-    def written(self, model: Any, how: str, row: Row) -> Any:
+    def written(self, model: Model, how: str, row: Row) -> Any:
         """A line for each token and its tag, or the tokens, tags if any, and spans."""
         x = row.x
         if how == "conll":
@@ -169,7 +169,7 @@ class SpanFiles(TaskFiles):
         return {"tokens": x, **({} if model.scheme_ is None else {"tags": tags}), "spans": rounded}
 
     def report(
-        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The scores of spans."""
         scores = self.task.rate(model, self.task.read(model, X, y)[1], predicted)
@@ -186,7 +186,7 @@ class TagFiles(SpanFiles):
         return chain.from_iterable(y)
 
     def report(
-        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The report of spans."""
         how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
@@ -211,7 +211,7 @@ class EntityFiles(TaskFiles):
         return [tags for _, tags in tagged_words(X, y)]
 
     def report(
-        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """The report of entities."""
         table = report_of_spans(typed_spans(y), typed_spans(predicted), mode)
@@ -229,12 +229,12 @@ class QuestionFiles(TaskFiles):
         """The contexts: questions on one context are split together."""
         return [context for _, context in X]
 
-    def written(self, model: Any, how: str, row: Row) -> Any:
+    def written(self, model: Model, how: str, row: Row) -> Any:
         """The question and its answer."""
         return {"id": row.meta["id"], "question": row.x[0], "answer": row.y}
 
     def report(
-        self, model: Any, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
         """Scores of all questions, and of those with and without an answer."""
         rows = list(zip(y, predicted, strict=True))

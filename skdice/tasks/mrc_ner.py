@@ -10,7 +10,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from skdice._types import Data, Rows, Weights
+from skdice._types import Data, Model, Rows, Weights
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
@@ -50,12 +50,12 @@ class MRC(Task):
         """Return sentences as lists of tokens."""
         return as_sentences(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return sentences and their spans."""
         sentences = as_sentences(X)
         return sentences, as_entities(y, sentences)[0]
 
-    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return sentences and spans to learn from, and set the scheme of their tags."""
         sentences = as_sentences(X)
         spans, model.scheme_ = as_entities(y, sentences)
@@ -63,14 +63,14 @@ class MRC(Task):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse losses of the heads that set what is known here."""
         for name in ("loss", "end_loss", "match_loss"):
             if (loss := getattr(model, name)) is not None:
                 check_classes(check_given(loss, name), (0, 1), name=name)
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set a query for each type."""
         types = sorted({kind for row in data.targets for kind, _, _ in row})
@@ -86,30 +86,30 @@ class MRC(Task):
         return (kind for row in targets for kind, _, _ in row)
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Set the longest span, which is that of training, and the threshold."""
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         model.max_span_length_ = model.max_span_length or longest
         model.threshold_ = float(model.threshold)
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells whether a candidate span is a match."""
         return _matches
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that matched no span."""
         return None if seen.any() else "finds no entity"
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return 3, for start, end and answerable; matches have a head of their own."""
         return 3
 
-    def assemble(self, model: Any, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with the heads of starts, ends, matches and answerable."""
         return EncoderWithSpanHeads(encoder, dropout=model.dropout)
 
-    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of the sentences, each with a query."""
         return encode_queries(
             model.tokenizer_,
@@ -120,7 +120,7 @@ class MRC(Task):
             longest=model.max_span_length_,
         )
 
-    def target(self, model: Any, window: QueryWindow, of_row: list[Span]) -> np.ndarray:
+    def target(self, model: Model, window: QueryWindow, of_row: list[Span]) -> np.ndarray:
         """Return for each output 0 or 1 and its head: 0 start, 1 end, 2 match, 3 answerable."""
         n, kind = window.n_words, list(model.queries_)[window.query]
         first = int(window.words[1]) if n else 0
@@ -141,7 +141,7 @@ class MRC(Task):
 
     def criterion(
         self,
-        model: Any,
+        model: Model,
         data: Examples,
         dataset: Any,
         drawn: np.ndarray | None,
@@ -164,7 +164,7 @@ class MRC(Task):
     # ---- predictions
 
     def row_outputs(
-        self, model: Any, rows: Iterable[Any], threshold: float | None = None
+        self, model: Model, rows: Iterable[Any], threshold: float | None = None
     ) -> list[list[Candidate]]:
         """Return the spans of each sentence above a threshold in one of its windows."""
         above = model.threshold_ if threshold is None else threshold
@@ -174,7 +174,7 @@ class MRC(Task):
         ]
 
     def tagged(
-        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+        self, model: Model, sources: list[Any], outputs: Iterable[list[Candidate]]
     ) -> list[tuple[list[Any], list[ScoredSpan]]]:
         """Return what `predict` gives for each sentence, and its spans with their scores."""
         scored = self.spans(model, sources, outputs)
@@ -185,13 +185,13 @@ class MRC(Task):
         return list(zip(rows, scored, strict=True))
 
     def decide(
-        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+        self, model: Model, sources: list[Any], outputs: Iterable[list[Candidate]]
     ) -> list[list[Any]]:
         """Return tags without overlaps, or spans if training had spans."""
         return [row for row, _ in self.tagged(model, sources, outputs)]
 
     def spans(
-        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+        self, model: Model, sources: list[Any], outputs: Iterable[list[Candidate]]
     ) -> list[list[ScoredSpan]]:
         """Return distinct spans with their scores; without overlaps if trained on tags."""
         rows = []
@@ -209,30 +209,30 @@ class MRC(Task):
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans."""
         found = [[span[:3] for span in row] for row in predicted]
         scores = span_precision_recall_fscore_support(true, found, average="micro")[:3]
         return dict(zip(("precision", "recall", "f1"), scores, strict=True))
 
-    def validation_score(self, model: Any, held: Examples, blocks: Any) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Any) -> float:
         """Return F1 of spans, whatever `predict` gives."""
         found = (row for block in blocks for row in self.spans(model, *block))
         return self.rate(model, held.targets, found)["f1"]
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end) for each row."""
         return true, as_entities(predicted, inputs)[0]
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "spans, micro"
 
 
 def _spans_above(
-    model: Any, window: QueryWindow, p: np.ndarray, threshold: float
+    model: Model, window: QueryWindow, p: np.ndarray, threshold: float
 ) -> list[Candidate]:
     """Spans of one window above a threshold, from the probabilities of its outputs."""
     n, kind = window.n_words, list(model.queries_)[window.query]

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from skdice._checks import counted
-from skdice._types import Data, Rows, Weights
+from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import MisalignedWarning, TruncationWarning
@@ -49,13 +49,13 @@ class MultiSpanReading(Tagging):
         """Return the contexts."""
         return [context for _, context in inputs]
 
-    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers as (start, text)."""
         pairs = as_questions(X)
         rows = as_answers(y, self.passages(pairs), model.on_misaligned)
         return pairs, [row or [] for row in rows]
 
-    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return questions, contexts with words, and the tags of these; not misaligned rows."""
         pairs = as_questions(X)
         weights = check_weights(sample_weight, len(pairs))
@@ -74,17 +74,19 @@ class MultiSpanReading(Tagging):
         warn_of(misfits, spans, kept)
         return Examples(sources, tags, None if weights is None else weights[kept])
 
-    def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
+    def true_tags(self, model: Model, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of the contexts."""
         contexts = self.passages(self.sources(model, inputs))
         return align(contexts, _as_entities(targets))[0]
 
     # ---- training
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Rows | None) -> None:
+    def _learn_tags(
+        self, model: Model, tags: list[list[Any]], mode: Mode, more: Rows | None
+    ) -> None:
         super()._learn_tags(model, tags, mode, ["O", f"B-{ANSWER}", f"I-{ANSWER}"])
 
-    def encode(self, model: Any, sources: list[Source], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Source], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of contexts, each with its question."""
         longest, options = model.max_question_length, {"add_special_tokens": False}
         asked = model.tokenizer_([question for question, _ in sources], **options)["input_ids"]
@@ -97,7 +99,7 @@ class MultiSpanReading(Tagging):
         settings = model.max_length_, model.stride, [ids[:longest] for ids in asked]
         return _encode(model.tokenizer_, rows, *settings)
 
-    def sources(self, model: Any, inputs: list[Any]) -> list[Source]:
+    def sources(self, model: Model, inputs: list[Any]) -> list[Source]:
         """Return questions, and contexts with their words."""
         contexts = with_words(model.tokenizer_, self.passages(inputs))
         return [
@@ -111,7 +113,7 @@ class MultiSpanReading(Tagging):
     # ---- predictions
 
     def spans(
-        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Source], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return the answers of each question as spans, in characters of the context."""
         rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
@@ -129,7 +131,7 @@ class MultiSpanReading(Tagging):
         ]
 
     def decide(
-        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Source], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the texts of the answers, in the order of the context."""
         rows = zip(sources, self.spans(model, sources, outputs), strict=True)
@@ -137,7 +139,7 @@ class MultiSpanReading(Tagging):
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 of the best matching of answers, as in Quoref's evaluation."""
         rows = list(predicted)
         known = [[text for _, text in row] for row in read_answers(true, len(rows))]
@@ -145,7 +147,7 @@ class MultiSpanReading(Tagging):
         exact, f1 = np.mean(pairs, axis=0).tolist()
         return {"exact_match": exact, "f1": f1}
 
-    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 by the answers that the tags of validation rows were made of."""
         rows = zip(held.inputs, held.targets, strict=True)
         true = [
@@ -154,7 +156,7 @@ class MultiSpanReading(Tagging):
         return super().validation_score(model, replace(held, targets=true), blocks)
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true answers, and the first places of predicted texts, as spans."""
         found = []
@@ -163,7 +165,7 @@ class MultiSpanReading(Tagging):
             found.append([(ANSWER, i, i + len(text)) for i, text in starts if i >= 0])
         return [[(ANSWER, i, i + len(text)) for i, text in row] for row in true], found
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "answers"
 

@@ -21,7 +21,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
-from skdice._types import Data, Weights
+from skdice._types import Data, Model, Weights
 from skdice._warn import warn
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import Examples, Mode
@@ -53,11 +53,11 @@ class Numbers(Classification):
         """Return rows as they are: `validate_data` checks them beside their estimator."""
         return X
 
-    def read(self, model: Any, X: Data, y: Data) -> tuple[Any, Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[Any, Any]:
         """Return rows with their `Labels`."""
         return X, read_labels(y, missing=True)
 
-    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return rows of one type with labels and weights, and set the number of features."""
         # Most GPUs are many times slower in float64, and Apple's have none.
         on_cpu = check_device(model.device) == "cpu"
@@ -70,14 +70,14 @@ class Numbers(Classification):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse nothing: there is no head to agree with."""
 
-    def _set_width(self, model: Any, inputs: Any, mode: Mode) -> None:
+    def _set_width(self, model: Model, inputs: Any, mode: Mode) -> None:
         """Do nothing: the number of features was set as the rows were read."""
 
     def build(
-        self, model: Any, seed: int, inputs: Any = None, n_outputs: int | None = None
+        self, model: Model, seed: int, inputs: Any = None, n_outputs: int | None = None
     ) -> None:
         """Set the module: the user's own, a linear layer or an MLP."""
         n_features, n_classes = model.n_features_in_, self.n_outputs(model)
@@ -99,7 +99,7 @@ class Numbers(Classification):
 
     def criterion(
         self,
-        model: Any,
+        model: Model,
         data: Examples,
         dataset: Any,
         drawn: np.ndarray | None,
@@ -113,11 +113,11 @@ class Numbers(Classification):
             _tell_of_few_positives(model, len(data), share)
         return loss
 
-    def encode(self, model: Any, sources: Any, cuts: Any = None) -> Any:
+    def encode(self, model: Model, sources: Any, cuts: Any = None) -> Any:
         """Return the rows."""
         return sources
 
-    def dataset(self, model: Any, windows: Any, targets: Any, weights: np.ndarray | None) -> Any:
+    def dataset(self, model: Model, windows: Any, targets: Any, weights: np.ndarray | None) -> Any:
         """Return rows with their targets and weights."""
         if model.multilabel_:
             return NumericDataset(windows, targets.astype(windows.dtype), weights)
@@ -129,7 +129,7 @@ class Numbers(Classification):
 
     # ---- predictions
 
-    def row_outputs(self, model: Any, rows: Iterable[Any]) -> Any:
+    def row_outputs(self, model: Model, rows: Iterable[Any]) -> Any:
         """Return logits as they are."""
         return rows
 
@@ -209,7 +209,7 @@ def share_of_rarest(shares: np.ndarray, background: int | None) -> float:
     return float(min((n for i, n in enumerate(shares) if n and i != background), default=1.0))
 
 
-def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
+def _tell_of_few_positives(model: Model, n_rows: int, share: float) -> None:
     """Warn of a batch that holds few positives, unless it has all rows."""
     n_positives = model.batch_size_ * share
     if n_positives < FEW_POSITIVES and model.batch_size_ < n_rows:
@@ -221,7 +221,7 @@ def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
         )
 
 
-def checked_rows(model: Any, X: Data, kinds: list[Any], **how: Any) -> Any:
+def checked_rows(model: Model, X: Data, kinds: list[Any], **how: Any) -> Any:
     """Rows as scikit-learn reads them, an array or a sparse matrix of one of these types."""
     check_unmasked("X", X)
     with reading_numbers("X"):
@@ -242,7 +242,7 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     return nn.Sequential(*layers[:-2])
 
 
-def _check_outputs(model: Any, X: Data, seed: int, kind: torch.dtype) -> None:
+def _check_outputs(model: Model, X: Data, seed: int, kind: torch.dtype) -> None:
     """Refuse a module that does not give one logit for each class."""
     rows = as_tensor(X[:2])  # two, as some modules turn a single row into a vector
     wanted = (rows.shape[0], len(model.classes_))

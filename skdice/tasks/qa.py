@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from skdice._checks import counted
-from skdice._types import Data, Rows, Weights
+from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
@@ -48,12 +48,12 @@ class Reading(Task):
         """Return pairs of question and context."""
         return as_questions(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers, None where all of them are misaligned."""
         pairs = as_questions(X)
         return pairs, as_answers(y, [context for _, context in pairs], model.on_misaligned)
 
-    def examples(self, model: Any, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return questions and answers to learn from, without those that are misaligned."""
         pairs, rows = self.read(model, X, y)
         kept = np.flatnonzero([row is not None for row in rows])
@@ -70,23 +70,23 @@ class Reading(Task):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse losses that have no meaning over positions."""
         SpanEndsLoss(resolve_loss(model.loss))
         check_classes(model.loss, (0, 1))
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Learn nothing: there are no labels."""
         return data, held
 
-    def strata(self, model: Any, data: Examples) -> Any:
+    def strata(self, model: Model, data: Examples) -> Any:
         """Return whether each question has an answer."""
         return [bool(answers) for answers in data.targets]
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Set the threshold of no answer to its first value."""
         if not any(data.targets):
@@ -95,19 +95,19 @@ class Reading(Task):
         if model.null_threshold != "auto":
             model.null_threshold_ = float(model.null_threshold)
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells whether a window's best start is an answer."""
         return _answers
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that found no answer."""
         return None if seen.any() else "finds no answer"
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return 2, for start and end."""
         return 2
 
-    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of the contexts, each with its question."""
         return encode_questions(
             model.tokenizer_,
@@ -117,7 +117,7 @@ class Reading(Task):
             max_question_length=model.max_question_length,
         )
 
-    def target(self, model: Any, window: ReadingWindow, of_row: list[Answer]) -> np.ndarray:
+    def target(self, model: Model, window: ReadingWindow, of_row: list[Answer]) -> np.ndarray:
         """Return for each position 0 or 1 as start and as end, and 1 at the window's first."""
         target = np.zeros((len(window.positions), 3), dtype=np.float32)
         target[0, 2] = 1
@@ -142,7 +142,7 @@ class Reading(Task):
 
     def criterion(
         self,
-        model: Any,
+        model: Model,
         data: Examples,
         dataset: Any,
         drawn: np.ndarray | None,
@@ -157,7 +157,7 @@ class Reading(Task):
         """Return the number of questions with an answer."""
         return sum(map(bool, data.targets))
 
-    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
+    def after_training(self, model: Model, held: Examples | None, blocks: Blocks) -> None:
         """Tune the threshold of no answer, if some validation questions have one and some none."""
         answered = 0 if held is None else sum(map(bool, held.targets))
         if held is not None and 0 < answered < len(held) and _tunes_threshold(model):
@@ -165,7 +165,7 @@ class Reading(Task):
 
     # ---- predictions
 
-    def row_outputs(self, model: Any, rows: Iterable[Any], n_best: int = 1) -> list[Ranked]:
+    def row_outputs(self, model: Model, rows: Iterable[Any], n_best: int = 1) -> list[Ranked]:
         """Return candidates and the score of no answer for each question."""
         return [
             best_answers(
@@ -176,7 +176,7 @@ class Reading(Task):
             for windows in rows
         ]
 
-    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Ranked]) -> list[str]:
+    def decide(self, model: Model, sources: list[Any], outputs: Iterable[Ranked]) -> list[str]:
         """Return the answer to each question, empty where the context holds none."""
         texts = []
         for (_, context), (candidates, null) in zip(sources, outputs, strict=True):
@@ -184,7 +184,7 @@ class Reading(Task):
             texts.append(context[candidates[0].start : candidates[0].end] if answered else "")
         return texts
 
-    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 on validation questions, at the best threshold if it is tuned."""
         if _tunes_threshold(model):
             return _best_threshold(model, held, blocks)[1]
@@ -192,11 +192,11 @@ class Reading(Task):
 
     # ---- scores
 
-    def truth(self, model: Any, X: Data, y: Data) -> Any:
+    def truth(self, model: Model, X: Data, y: Data) -> Any:
         """Return answers, wherever they are said to be."""
         return read_answers(y, len(self.inputs(X)))
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 as in SQuAD's evaluation."""
         texts = list(predicted)
         answers = read_answers(true, len(texts))
@@ -205,16 +205,16 @@ class Reading(Task):
             "f1": answer_f1_score(answers, texts, language=model.language),
         }
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "answers"
 
 
-def _tunes_threshold(model: Any) -> bool:
+def _tunes_threshold(model: Model) -> bool:
     return model.null_threshold == "auto" and bool(np.isfinite(model.null_threshold_))
 
 
-def _best_threshold(model: Any, held: Examples, blocks: Blocks) -> tuple[float, float]:
+def _best_threshold(model: Model, held: Examples, blocks: Blocks) -> tuple[float, float]:
     """The threshold with the best F1, and that F1."""
     gaps, values, nulls = [], [], []
     ranked = (pair for block in blocks for pair in zip(*block, strict=True))

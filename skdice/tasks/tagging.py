@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_softmax
 from torch import nn
 
-from skdice._types import Data, Rows
+from skdice._types import Data, Model, Rows
 from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
@@ -50,7 +50,7 @@ class Tagging(Task):
         """Return sentences as lists of tokens."""
         return as_sentences(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Data, y: Data) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return sentences and their tags."""
         sentences = as_sentences(X)
         return sentences, as_tags(y, sentences)
@@ -59,14 +59,14 @@ class Tagging(Task):
         """Return the number of words of each row."""
         return map(len, sources)
 
-    def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
+    def true_tags(self, model: Model, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of checked rows."""
         return targets
 
     # ---- training
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set tags and scheme, or check the tags against those of the last fit."""
         self._learn_tags(model, data.targets, mode, classes)
@@ -74,7 +74,7 @@ class Tagging(Task):
             self._check_held_out(model, held.targets)
         return data, held
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that named no tag of a span, or one tag only."""
         names = model.outputs_[seen].tolist()
         if model.scheme_ != "plain" and names == ["O"]:
@@ -85,7 +85,9 @@ class Tagging(Task):
         """Return the tags."""
         return (tag for tag in chain.from_iterable(targets) if tag is not None)
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Rows | None) -> None:
+    def _learn_tags(
+        self, model: Model, tags: list[list[Any]], mode: Mode, more: Rows | None
+    ) -> None:
         named = [] if more is None else as_names("classes", more)
         classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
         if mode != "fresh":
@@ -109,7 +111,7 @@ class Tagging(Task):
         setattr(model, self.outputs, np.array(classes))
         model.scheme_ = scheme
 
-    def _check_held_out(self, model: Any, rows: list[list[Any]]) -> None:
+    def _check_held_out(self, model: Model, rows: list[list[Any]]) -> None:
         """Refuse validation tags if training holds none of their types."""
         if model.scheme_ != "plain":
             refuse_strays(rows, "y_val")
@@ -119,26 +121,26 @@ class Tagging(Task):
         )
         check_known(known, held, "tags" if model.scheme_ == "plain" else "types")
 
-    def type_of(self, model: Any, tag: str) -> str:
+    def type_of(self, model: Model, tag: str) -> str:
         """Return the entity type of a tag; in the plain scheme the tag itself."""
         return tag if model.scheme_ == "plain" else split_tag(tag)[1]
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Warn of validation sentences without an entity."""
         if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
             warn("the validation sentences hold no entity: their F1 is 0", DataWarning)
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return the number of tags."""
         return len(model.outputs_)
 
-    def encode(self, model: Any, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows in which every token is predicted once."""
         return encode_sentences(model.tokenizer_, sources, model.max_length_, stride=model.stride)
 
-    def targets(self, model: Any, windows: Windows[Any], targets: list[list[Any]]) -> Ragged:
+    def targets(self, model: Model, windows: Windows[Any], targets: list[list[Any]]) -> Ragged:
         """Return the indices of the tags of each window, in an integer type that holds them."""
         index = {tag: i for i, tag in enumerate(model.outputs_.tolist())}
         index[None] = UNKNOWN
@@ -149,7 +151,7 @@ class Tagging(Task):
 
     def criterion(
         self,
-        model: Any,
+        model: Model,
         data: Examples,
         dataset: Any,
         drawn: np.ndarray | None,
@@ -165,7 +167,7 @@ class Tagging(Task):
 
     # ---- predictions; `outputs` are tables of log-probabilities
 
-    def row_outputs(self, model: Any, rows: Iterable[Any]) -> list[np.ndarray]:
+    def row_outputs(self, model: Model, rows: Iterable[Any]) -> list[np.ndarray]:
         """Return log-probabilities of shape (n_tokens, n_classes) for each row."""
         rows = list(rows)  # all at once, for a call of numpy's costs as much as a sentence
         counts = [int(row[-1][0].words[-1]) + 1 if row else 0 for row in rows]
@@ -180,14 +182,14 @@ class Tagging(Task):
             table[words] = log_softmax(log_p, axis=-1)
         return np.split(table, ends[:-1]) if rows else []
 
-    def decode(self, model: Any, tables: Iterable[np.ndarray]) -> list[list[str]]:
+    def decode(self, model: Model, tables: Iterable[np.ndarray]) -> list[list[str]]:
         """Return the tags of each sentence."""
         names, constrained = model.outputs_.tolist(), getattr(model, "constrained", False)
         return decode(tables, names, model.scheme_, constrained=constrained)
 
     def with_spans(
         self,
-        model: Any,
+        model: Model,
         tables: list[np.ndarray],
         rows: list[list[str]],
         scales: SpanScales | None = None,
@@ -203,7 +205,7 @@ class Tagging(Task):
         return list(zip(rows, scored, strict=True))
 
     def tagged(
-        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[tuple[list[str], list[ScoredSpan]]]:
         """Return the tags of each sentence with their spans, by position in tokens."""
         tables = list(outputs)
@@ -211,27 +213,27 @@ class Tagging(Task):
         return self.with_spans(model, tables, self.decode(model, tables), scales)
 
     def decide(
-        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the tags of each sentence."""
         return self.decode(model, outputs)
 
     def spans(
-        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return what `predict_spans` gives for each row."""
         return [spans for _, spans in self.tagged(model, sources, outputs)]
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans; of tokens for plain tags."""
         *values, _ = span_precision_recall_fscore_support(
             true, list(predicted), average="micro", scheme=model.scheme_
         )
         return dict(zip(("precision", "recall", "f1"), values, strict=True))
 
-    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return the mean cost of a row by its false, missed and right spans."""
         if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
             return {}
@@ -245,12 +247,12 @@ class Tagging(Task):
         ]
         return {"cost": float(np.mean(costs))}
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "tokens, micro" if model.scheme_ == "plain" else "spans, micro"
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end) for each row."""
         predicted = as_tags(predicted, inputs)
