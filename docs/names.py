@@ -14,7 +14,8 @@ DOCS = Path(__file__).parent
 EXAMPLES = sorted(DOCS.parent.glob("examples/*/plot_*.py"))
 PACKAGES = (
     "skdice", "skdice.text", "skdice.losses", "skdice.model_selection",
-    "skdice.resampling", "skdice.metrics", "skdice.inspection", "skdice.datasets", "skdice.export",
+    "skdice.resampling", "skdice.tags", "skdice.metrics", "skdice.inspection", "skdice.datasets",
+    "skdice.export",
 )  # fmt: skip
 GUIDE = ("searching", "models", "speed")  # pages of the guide that lie outside its folder
 

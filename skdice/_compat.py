@@ -9,8 +9,6 @@ from inspect import signature
 from typing import Any
 
 # A pipeline of ours names its steps as `make_pipeline` does.
-from sklearn.pipeline import _name_estimators as name_estimators
-
 # Indexing that works for lists, arrays, sparse matrices, pandas and polars alike.
 from sklearn.utils import _safe_indexing as safe_indexing
 
@@ -45,7 +43,6 @@ __all__ = [
     "expect_eager_steps",
     "expect_skipped_steps",
     "get_sampler_tags",
-    "name_estimators",
     "routing_enabled",
     "safe_indexing",
     "validate_parameter_constraints",

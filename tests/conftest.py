@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import string
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -256,18 +254,13 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGPU:
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[int], None]]:
-    """Sets the number of GPUs that torch is said to see; locks lie in a folder of the test."""
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets the number of GPUs that torch is said to see."""
     import torch
 
-    from skdice.engine import devices
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
-    devices._own_gpu.cache_clear()
-    yield lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
-    devices._own_gpu.cache_clear()
+    return lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A small Hugging Face hub in this process: what the client needs to push and to fetch models.
 
 `fake_hub()` serves it and `use_hub()` points huggingface_hub at it, so that only HTTP is faked.
-A repository has one branch, main, and only its newest commit; any token is good.
+A repository has one branch, main, and only its newest commit, and tags; any token is good.
 """
 
 from __future__ import annotations
@@ -16,15 +16,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 from urllib.parse import unquote
 
 import huggingface_hub
 import pytest
 
-API = re.compile(r"/api/models/([^/]+/[^/]+)(?:/(\w+)/([^/]+))?()")
+API = re.compile(r"/api/models/([^/]+/[^/]+)(?:/(\w+)/([^/]+)(?:/(.+))?)?")
 FILE = re.compile(r"/([^/]+/[^/]+)/(resolve)/([^/]+)/(.+)")
-Repo = TypedDict("Repo", {"private": bool, "files": dict[str, bytes]})  # noqa: UP013
+Files = dict[str, bytes]
+
+
+class Repo(TypedDict):
+    private: bool
+    files: Files
+    tags: NotRequired[dict[str, Files]]
+
+
+def commit_of(files: Files) -> tuple[str, dict[str, str]]:
+    """The commit that holds these files, and the number that git has for each."""
+    blobs = {key: b"blob %d\0" % len(files[key]) + files[key] for key in sorted(files)}
+    oids = {key: hashlib.sha1(blob).hexdigest() for key, blob in blobs.items()}
+    return hashlib.sha1(json.dumps(oids).encode()).hexdigest(), oids
 
 
 @dataclass
@@ -77,15 +90,15 @@ class Handler(BaseHTTPRequestHandler):
     def serve(
         self, repo: Repo, body: bytes, name: str, what: str | None, revision: str | None, path: str
     ) -> None:
-        files = repo["files"]
+        tags = repo.get("tags", {})
+        named = {"main": repo["files"], **tags, **{commit_of(t)[0]: t for t in tags.values()}}
+        files = named.get(revision or "main", repo["files"])
         lines = [json.loads(line) for line in body.splitlines()]
         if what == "commit":
             for value in (line["value"] for line in lines if line["key"] == "file"):
                 files[value["path"]] = base64.b64decode(value["content"])
-        blobs = {key: b"blob %d\0" % len(files[key]) + files[key] for key in sorted(files)}
-        oids = {key: hashlib.sha1(blob).hexdigest() for key, blob in blobs.items()}  # as git's
-        sha = hashlib.sha1(json.dumps(oids).encode()).hexdigest()
-        if revision not in (None, "main", sha):
+        sha, oids = commit_of(files)
+        if revision not in (None, sha, *named):
             return self.answer(404, {"error": "Invalid rev id"}, "RevisionNotFound")
         if what == "commit":
             url = f"{self.hub.url}/{name}/commit/{sha}"
@@ -95,6 +108,8 @@ class Handler(BaseHTTPRequestHandler):
             asked = [item["path"] for item in lines[0]["files"]]
             rows = [{"path": key, "oid": oids.get(key), **plain} for key in asked]
             return self.answer(200, {"files": rows})
+        if what == "tree" and path:  # no repository here has folders
+            return self.answer(404, {}, "EntryNotFound")
         if what == "tree":
             sizes = {key: {"size": len(files[key]), "oid": oid} for key, oid in oids.items()}
             return self.answer(200, [{"type": "file", "path": k, **v} for k, v in sizes.items()])

@@ -65,13 +65,14 @@ def test_a_grid_in_two_processes_finds_what_one_process_finds(models, which):
 
 
 @pytest.mark.slow  # but for the grids above, whose processes it finds
-def test_trials_in_parallel_and_fit_parameters():
+def test_trials_in_parallel_and_fit_parameters(tmp_path):
     X, y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
     weights, base = np.where(y == 1, 3.0, 1.0), DiceClassifier(max_epochs=5, random_state=0)
     how = {"cv": 2, "scoring": "f1", "strategy": "full", "pruner": None, "random_state": 0}
-    found = LossSearchCV(base, loss_space("tversky"), n_trials=5, n_jobs=2, **how)
+    how |= {"n_jobs": 2, "storage": tmp_path / "study.db"}
+    found = LossSearchCV(base, loss_space("tversky"), n_trials=5, **how)
     found.fit(X, y, sample_weight=weights)
-    assert len(found.study_.trials) == 5
+    assert len(found.study_.trials) in (5, 6)  # one process may have been at its last
     params = found.cv_results_["params"][0]
     for k, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
         model = clone(base).set_params(**params).fit(X[train], y[train], weights[train])

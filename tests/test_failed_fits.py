@@ -33,7 +33,6 @@ CLASSES = {
     for name in module.__all__
     if inspect.isclass(found := getattr(module, name)) and hasattr(found, "fit")
 }
-del CLASSES["Pipeline"]  # imbalanced-learn's, with one more check
 
 NUMBERS = np.random.default_rng(0).normal(size=(12, 3))
 Y = np.array([1, 0, 0, 0] * 3)

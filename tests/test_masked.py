@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from imblearn.pipeline import Pipeline
 
 from skdice import (
     BiasTunedClassifier,
@@ -22,9 +23,7 @@ from skdice.inspection import next_to_label, suspect_labels
 from skdice.model_selection import LossSearchCV, compare_losses, out_of_fold
 from skdice.resampling import (
     BackgroundUnderSampler,
-    BalancedBatchSampler,
     EntityReplacement,
-    Pipeline,
     TagOverSampler,
     TextOverSampler,
     TextUnderSampler,
@@ -108,8 +107,6 @@ def test_samplers(name):
 
 def test_what_else_takes_data(tiny_backbone):
     model = DiceClassifier(max_epochs=1)
-    with pytest.raises(ValueError, match=r"y\[2\] is masked"):
-        BalancedBatchSampler(TextOverSampler(), masked(LABELS))
     with pytest.raises(ValueError, match=r"sample_weight\[1\] is masked"):
         model.fit(NUMBERS, LABELS, sample_weight=masked(np.ones(4), 1))
     with pytest.raises(ValueError, match=r"X\[2\] is masked"):

@@ -21,7 +21,7 @@ ANSWER = [(9, 16, "answer")]
 READERS = [
     ("skdice", "from_pretrained(folder)"),
     ("transformers", "pipeline(task, folder)"),
-    ("onnxruntime", "skdice export folder"),
+    ("onnxruntime", "export_onnx(model)"),
 ]
 
 

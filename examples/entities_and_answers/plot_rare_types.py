@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 
 from skdice import DiceTokenClassifier
 from skdice.datasets import load_town_notes
-from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay
+from skdice.inspection import ImbalanceDisplay
+from skdice.metrics import span_report
 
 X, y = load_town_notes(subset="train")
 X_dev, y_dev = load_town_notes(subset="dev")
@@ -30,5 +31,19 @@ tagger = DiceTokenClassifier(
     random_state=0,
 )
 tagger.fit(X, y)
-ClassFrequencyDisplay.from_estimator(tagger, X_dev, y_dev)
+report = span_report(y_dev, tagger.predict(X_dev), output_dict=True)
+types = {
+    name: row for name, row in report.items() if not name.endswith("avg")
+}
+counts = [row["support"] for row in types.values()]
+_, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+for measure, mark in (("recall", "o"), ("precision", "^")):
+    values = [row[measure] for row in types.values()]
+    ax.plot(counts, values, mark, label=measure)
+for name, row in types.items():
+    ax.annotate(
+        name, (row["support"], row["recall"]), ha="center", va="bottom"
+    )
+ax.set(xscale="log", xlabel="true spans", ylim=(-0.05, 1.15))
+ax.legend()
 plt.show()

@@ -114,4 +114,4 @@ plt.show()
 # ``mlflow.sklearn.autolog()`` wraps only the ``fit`` of scikit-learn's own classes. It logs a
 # ``GridSearchCV`` or a ``Pipeline`` around our estimators, and not a fit of one of them. skorch has
 # callbacks for TensorBoard, Weights & Biases, Neptune and Sacred, and all of them work here.
-# ``LossSearchCV`` and ``skdice tune`` have a store of their own.
+# ``LossSearchCV`` has a store of its own.

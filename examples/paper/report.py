@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import runpy
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,13 +38,8 @@ from run import (
 from scipy.stats import wilcoxon
 
 from skdice.datasets import read_squad
-from skdice.inspection import (
-    Imbalance,
-    LossGradientDisplay,
-    TverskySweepDisplay,
-    imbalance,
-    reading_imbalance,
-)
+from skdice.inspection import imbalance
+from skdice.tags.schemes import get_spans, infer_scheme
 
 HERE = Path(__file__).parent
 SHIFTED = "clinc_oos"  # so that the means over data sets are also given without it
@@ -73,8 +71,8 @@ def main() -> None:
         sections.append(table1(args.data, reported))
     for name in args.tables:
         sections.append("\n".join(section(name, records, reported, common, out)))
-    display = LossGradientDisplay.from_losses()
-    save(display, out / "figure1.svg")
+    slopes = runpy.run_path(str(HERE.parent / "losses" / "plot_loss_slopes.py"))
+    save(slopes["figure"], out / "figure1.svg")
     machine = sorted({f"{r['device']}, torch {r['torch']}, {r['date']}" for r in records})
     intro = (
         "# Tables\n\nMade by report.py from runs.jsonl. Scores in points, mean ± standard "
@@ -95,12 +93,12 @@ def divided(records: list[Any], common: Any) -> tuple[list[Any], Counter[str]]:
     return shown, Counter(flags(other) for other in settings if other != common)
 
 
-def save(display: Any, file: Path) -> None:
+def save(figure: Any, file: Path) -> None:
     """A chart, the same file for the same figures."""
     import matplotlib
 
     with matplotlib.rc_context({"svg.hashsalt": "skdice"}):
-        display.figure_.savefig(file, metadata={"Date": None})
+        figure.savefig(file, metadata={"Date": None})
 
 
 def section(name: str, records: list[Any], reported: Any, common: Any, out: Path) -> Iterator[str]:
@@ -292,10 +290,25 @@ def sweeps(shown: dict[str, Any], out: Path) -> Iterator[str]:
             m: [[run[m] for run in found if run["seed"] in seeds] for found in runs.values()]
             for m in ("precision", "recall", "f1")
         }
-        display = TverskySweepDisplay([float(label) for label in runs], values, task).plot()
         file = out / f"table10-{task}.svg"
-        save(display, file)
+        save(sweep_of([float(label) for label in runs], values, task), file)
         yield f"![alpha on {task}]({file.name})\n"
+
+
+def sweep_of(alphas: list[float], values: dict[str, Any], task: str) -> Any:
+    """A figure of precision, recall and F1 over alpha: the mean of the seeds, and their spread."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+    for name, runs in values.items():
+        table = 100 * np.array(runs)
+        mean, spread = table.mean(axis=1), table.std(axis=1)
+        ax.plot(alphas, mean, "o-", label=name, markersize=4)
+        ax.fill_between(alphas, mean - spread, mean + spread, alpha=0.15, lw=0)
+    ax.set(xlabel="alpha (beta = 1 - alpha)", ylabel=f"% ({task})")
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=False)
+    return figure
 
 
 def as_reported(found: Any) -> Iterator[str]:
@@ -331,7 +344,7 @@ def table1(folder: Path, reported: Any) -> str:
         used = tasks.sample(task.train, SETTINGS[name].get("train_rows"))
         ways: dict[str, Any] = {name: counted}
         if task.kind == "tags":
-            ways[f"{name}, asked for every type"] = lambda _, part: reading_imbalance(*part)
+            ways[f"{name}, asked for every type"] = lambda _, part: asked_for_all(*part)
         for label, count in ways.items():
             full = count(task, task.train)
             cells = [
@@ -341,24 +354,54 @@ def table1(folder: Path, reported: Any) -> str:
             lines.append(imbalance_line(label, full, *cells))
     for name in tasks.COUNTED:
         for path in tasks.paths(name, folder):
-            found = reading_imbalance(*read_squad(path, on_misaligned="fix"))
+            found = starts_and_ends(*read_squad(path, on_misaligned="fix"))
             lines.append(imbalance_line(path.stem, found, "-", "-", "-"))
     return "\n".join([*lines, "", *as_reported(reported["table1"])])
 
 
-def imbalance_line(label: str, found: Imbalance, *others: str) -> str:
+def imbalance_line(label: str, found: Any, *others: str) -> str:
     """A line of Table 1."""
     cells = [label, found.unit, f"{found.n_negative:,}", f"{found.n_positive:,}"]
     return "| " + " | ".join([*cells, f"{found.ratio:.2f}", *others]) + " |"
 
 
-def counted(task: tasks.Task, part: tuple[list[Any], list[Any]]) -> Imbalance:
+def counted(task: tasks.Task, part: tuple[list[Any], list[Any]]) -> Any:
     X, y = part
     if task.kind == "answers":
-        return reading_imbalance(X, y)
+        return starts_and_ends(X, y)
     if task.pos_label is None:
         return imbalance(y)
     return imbalance(y, background=next(label for label in y if label != task.pos_label))
+
+
+_TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
+
+
+def starts_and_ends(pairs: list[Any], answers: list[Any]) -> Any:
+    """Words and signs of the contexts; an answer is two positives, its start and its end."""
+    contexts = Counter(context for _, context in pairs)
+    total = sum(n * len(_TOKEN.findall(context)) for context, n in contexts.items())
+    return of_positives(total, 2 * sum(map(bool, answers)))
+
+
+def asked_for_all(sentences: list[list[str]], tags: list[list[str]]) -> Any:
+    """Tokens of sentences that are asked for every type of span, whose starts and ends count."""
+    scheme = infer_scheme(tags)
+    spans = [get_spans(row, scheme) for row in tags]
+    types = {kind for row in spans for kind, _, _ in row}
+    positive = sum(
+        len({s for k, s, _ in row if k == kind}) + len({e for k, _, e in row if k == kind})
+        for row in spans
+        for kind in types
+    )
+    return of_positives(len(types) * sum(map(len, sentences)), positive)
+
+
+def of_positives(total: int, positive: int) -> Any:
+    """Counts as `imbalance` gives them."""
+    negative = total - positive
+    ratio = negative / positive if positive else float("inf")
+    return SimpleNamespace(unit="tokens", n_negative=negative, n_positive=positive, ratio=ratio)
 
 
 if __name__ == "__main__":

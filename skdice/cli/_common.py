@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from inspect import signature
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 
-from skdice._checks import counted
 from skdice.folders import replaceable
 
 OUT = Console(markup=False, highlight=False)
 ERR = Console(markup=False, highlight=False, stderr=True)
 DEBUG = False  # True shows errors with their tracebacks
+# Readers of tagged tokens and of entities have names of their own for what is one option.
+_OPTIONS = {
+    "token_column": "text_columns", "tag_column": "label_column", "text_column": "text_columns",
+}  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -55,7 +56,7 @@ def readable_errors() -> Iterator[None]:
         if DEBUG:
             raise
         ERR.print("[bold red]error[/bold red]:", end=" ", markup=True)
-        ERR.print(str(error))
+        ERR.print(re.sub(r"\b[a-z_]+_column\b", lambda m: _OPTIONS.get(m[0], m[0]), str(error)))
         raise typer.Exit(1) from None
     finally:
         warnings.formatwarning = whole
@@ -107,16 +108,6 @@ def _check_writable(folder: Path) -> None:
         ) from error
 
 
-def split_commas(text: str) -> list[str]:
-    """The parts of a list on the command line."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def finite(number: float) -> float | None:
-    """A number for JSON, which has no infinity and no NaN."""
-    return number if isfinite(number) else None
-
-
 # ---- estimators
 
 
@@ -153,17 +144,11 @@ def load(source: Path, device: str = "auto") -> Any:
     )
 
 
-def estimator_of(parts: dict[str, Any], features: bool = False, **params: Any) -> Any:
-    """An unfitted estimator for the data sets in `parts`; a parameter of None keeps its default.
-
-    With `features` it is a head, and vectors of the frozen backbone replace the texts in `parts`.
-    """
+def estimator_of(data: Any, **params: Any) -> Any:
+    """An unfitted estimator for a data set; a parameter of None keeps its default."""
     from skdice.tasks import TASKS
 
-    data = parts["train"]
     given = {name: value for name, value in params.items() if value is not None}
-    if features:
-        return _head(parts, given)
     cls = class_for(data.task)
     if data.queries is not None:
         given["queries"] = data.queries
@@ -175,42 +160,3 @@ def estimator_of(parts: dict[str, Any], features: bool = False, **params: Any) -
         ]
         raise typer.BadParameter(f"--{name.replace('_', '-')} is for {' and '.join(owners)}")
     return cls(**given)
-
-
-def _head(parts: dict[str, Any], params: dict[str, Any]) -> Any:
-    """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
-    from skdice import DiceClassifier, TransformerFeatures
-    from skdice.tasks import TASKS
-
-    if TASKS[parts["train"].task].per_position:
-        raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
-    for name in ("frozen", "precision", "max_question_length", "glued"):
-        if name in params:
-            raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
-    names = ("backbone", "device", "max_length", "long_texts", "pooling")
-    of_encoder = {name: params[name] for name in names if name in params}
-    of_head = {name: value for name, value in params.items() if name not in of_encoder}
-    encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)
-    with ERR.status("encoding the texts, once"):
-        for name, part in parts.items():
-            parts[name] = replace(part, X=encoder.transform(part.X))
-    return DiceClassifier(**of_head)
-
-
-def described(data: Any) -> str:
-    """One line on a data set: its file, what its columns are taken for, rows and classes."""
-    from skdice.tasks import TASKS
-    from skdice.tasks.files import files_of
-
-    columns = {} if data.columns is None else data.columns
-    parts = [data.task, *(f"{what} in column {name!r}" for what, name in columns.items())]
-    parts.append(counted(len(data), "row"))
-    if (labels := files_of(TASKS[data.task]).labels(data.y)) is not None:
-        of_label = Counter(label for label in labels if label is not None)
-        if isinstance(named := columns.get("label"), list):
-            of_label.update({str(name): 0 for name in named})  # also those that no row has
-        counts = of_label.most_common()
-        parts.append(
-            f"{counted(len(counts), 'class')}: {', '.join(f'{c} {n}' for c, n in counts[:10])}"
-        )
-    return f"{data.path.name}: {', '.join(parts)}"

@@ -1,4 +1,4 @@
-"""Tables that commands write: CSV, TSV, or JSON lines."""
+"""Tables that `skdice predict` writes: CSV, TSV, or JSON lines."""
 
 from __future__ import annotations
 
@@ -10,29 +10,6 @@ from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def write_table(path: Path, records: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write CSV, or JSON where the name ends in .jsonl (lines) or .json (an array).
-
-    In CSV a text that a spreadsheet would run as a formula begins with an apostrophe.
-    """
-    from skdice.whole_files import replacing
-
-    suffix = path.suffix.lower()
-    if suffix not in (".jsonl", ".json"):
-        suffix = ".csv"
-        records = [{name: _harmless(row[name]) for name in columns} for row in records]
-    with replacing(path) as file:
-        file.writelines(table_pieces(records, columns, suffix, path))
-
-
-def _harmless(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 6)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def table_pieces(

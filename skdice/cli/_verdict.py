@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from inspect import signature
+from typing import Any
 
 import numpy as np
 
-from skdice._checks import counted
 from skdice.cli._common import class_for
 from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.comparison import Comparison
@@ -51,61 +51,54 @@ def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
 
 
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:
-    """Name rows that cannot be told from the best, the loss to take, and what to try next."""
-    from skdice.tasks import TASKS
-
-    models = comparison.judged
-    best, n_test = comparison.best, comparison.settings["n_test"]
-    n_runs = max(len(model.runs) for model in models)
-    alike: list[str] = []
-    behind: list[str] = []
-    for model in models:
-        _, low, high = comparison.behind(model)
-        if model is not best and np.isfinite(low):
-            (alike if low <= 0 <= high else behind).append(model.label)
+    """Say which rows are within noise of the best, which loss to take, and what to try next."""
+    best, models = comparison.best, comparison.judged
     default = str(signature(class_for(task)).parameters["loss"].default)
-    stays = default in alike and not best.is_baseline
+    alike, behind = _apart(comparison)
+    several = max(len(model.runs) for model in models) > 1
     if len(models) > 1:
         yield f"Highest F1: {best.label}{', the default' if best.label == default else ''}."
     if alike:
-        yield f"Within noise of it (the interval holds 0): {', '.join(alike)}."
-    noise = "noise" if n_runs > 1 else "the noise of the test rows"
+        yield f"Within noise of it: {', '.join(alike)}."
     if behind:
-        yield f"Behind by more than {noise}: {', '.join(behind)}."
+        yield f"Behind by more than noise: {', '.join(behind)}."
     for model in comparison.rows:
         if model.n_empty:
             yield f"Left out: {model.label}, which {model.empty_note}."
-    if alike or behind:
-        chance = f"the {counted(n_test, 'test row')}"
-        chance += f" and of {n_runs} seeds" if n_runs > 1 else " alone"
-        yield f"All intervals hold at once in 95 % of comparisons: the chance of {chance}."
-    if n_runs == 1 and len(models) > 1:
-        yield "One seed calls no winner: --seeds 3 tells the luck of a seed from a better loss."
+    if len(models) > 1 and not several:
+        yield "One seed calls no winner: give --seeds 3."
+    stays = default in alike and not best.is_baseline
     if stays:
-        f1 = {model.label: model.mean("f1") for model in models}
-        ahead = [label for label in f1 if f1[label] > f1[default]]
-        yield (
-            f"The default, {default}, stays the loss to take: what is ahead of it here "
-            f"({', '.join(ahead)}) is so within noise, and other rows or seeds may turn it around."
-        )
-    elif default in behind and n_runs > 1 and not best.is_baseline:
+        yield f"The default, {default}, stays the loss to take: what is ahead is within noise."
+    elif default in behind and several and not best.is_baseline:
         yield f"Take {best.label}: it is ahead of the default, {default}, by more than noise."
     if alike:
-        more = "" if n_runs >= 5 else ", or --seeds 5,"
-        until = "" if stays or best.label == default else "; until then the simplest will do"
-        yield f"Next: more test rows{more} to tell them apart{until}."
-    stays = stays or n_runs == 1  # one seed calls no winner
-    loss = default if stays else best.loss
+        yield "Next: more test rows, or --seeds 5, to tell them apart."
+    yield from _next(best, models, default if stays or not several else best.loss, default, task)
+
+
+def _apart(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """The rows whose interval behind the best holds 0, and those whose does not."""
+    alike: list[str] = []
+    behind: list[str] = []
+    for model in comparison.judged:
+        _, low, high = comparison.behind(model)
+        if model is not comparison.best and np.isfinite(low):
+            (alike if low <= 0 <= high else behind).append(model.label)
+    return alike, behind
+
+
+def _next(
+    best: Candidate, models: list[Candidate], loss: Any, default: str, task: str
+) -> Iterator[str]:
+    """What to try next with a loss."""
+    from skdice.tasks import TASKS
+
     decided = any(model.decision for model in models)
     if TASKS[task].has_classes and not decided and isinstance(loss, str):
         yield f'Next: --losses "{loss}, {loss} + tuned" adds a tuned decision.'
-    if not stays and (best.sampler is not None or best.decision):
-        pages = ["Resampling"] if best.sampler is not None else []
-        pages += ["Tuned decisions"] if best.decision else []
-        yield (
-            f"Next: fit {best.label} in Python, by {' and '.join(pages)} in the guide: skdice "
-            "train knows losses only."
-        )
+    if loss != default and (best.sampler is not None or best.decision):
+        yield f"Next: fit {best.label} in Python: skdice train knows losses only."
     elif not best.is_baseline and isinstance(loss, str):
         option = "" if loss == default else f" --loss {loss}"
         yield f"Next: skdice train FILE{option} --out model"

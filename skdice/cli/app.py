@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
+from typer.core import TyperCommand, TyperGroup
 
 from skdice import __version__
 from skdice.cli import _common
-from skdice.cli import _options as options
 from skdice.cli.compare import compare
 from skdice.cli.convert import convert
 from skdice.cli.evaluate import evaluate
-from skdice.cli.export import export
-from skdice.cli.imbalance import imbalance
-from skdice.cli.next import next
 from skdice.cli.predict import predict
-from skdice.cli.suspects import suspects
 from skdice.cli.train import train
-from skdice.cli.tune import tune
+
+# Commands of earlier versions, and what takes their place.
+_GONE = {
+    "imbalance": "skdice train prints it; in Python, skdice.inspection.imbalance",
+    "tune": "search in Python, by skdice.model_selection.LossSearchCV",
+    "suspects": "list them in Python, by skdice.inspection.suspect_labels",
+    "next": "list them in Python, by skdice.inspection.next_to_label",
+    "export": "export in Python, by skdice.export.export_onnx",
+}
+
+
+class _Commands(TyperGroup):
+    """Commands, of which some are gone."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in _GONE:
+            raise typer.BadParameter(f"the command {args[0]!r} is gone: {_GONE[args[0]]}")
+        return super().resolve_command(ctx, args)
+
+
+class _Command(TyperCommand):
+    """A command whose errors are one paragraph."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with _common.readable_errors():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -48,17 +71,13 @@ def main(
 
     skdice compare
 
-    skdice imbalance train.conll
-
     skdice train train.conll --loss dsc --out model
+
+    skdice evaluate model test.conll
     """
     _common.DEBUG = debug
 
 
-for function in (
-    *(imbalance, train, predict, convert, evaluate),
-    *(suspects, next, export, compare, tune),
-):
+for function in (train, predict, evaluate, compare, convert):
     summary = (function.__doc__ or "").split("\n\n")[0]  # whole, in the list of commands
-    register = app.command(cls=options.Command, short_help=summary)
-    register(options.grouped(function))
+    app.command(cls=_Command, short_help=summary)(function)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from typer import Option
 
 from skdice._checks import counted
-from skdice.cli import _common
+from skdice._tables import text_table
+from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 # Chosen so that seven losses take less than four minutes on two cores.
 DEMO_ROWS, DEMO_SEEDS = 100, 1
-Reader = Callable[[Path, str], Any]  # of a file and its task
 
 
 def compare(
+    ctx: typer.Context,
     train: Annotated[
         Path | None, Option(help="Training file; default: the bundled corpus.")
     ] = None,
@@ -40,21 +40,39 @@ def compare(
             metavar="ROWS",
             help="What to compare, separated by commas: losses, also with a sampler or a tuned "
             "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc', and baselines, tfidf for "
-            "texts and crf for tags.",
+            "texts and crf for tags; default: ce, weighted_ce, focal, dice, tversky, dsc, ce_dice.",
         ),
     ] = None,
-    features: options.Features = False,
-    seeds: Annotated[int | None, Option(min=1, metavar="N", help="Runs of each row.")] = None,
+    seeds: Annotated[
+        int | None, Option(min=1, metavar="N", help="Runs of each row; default: 3.")
+    ] = None,
     out: Annotated[Path, Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
     ),
-    task: options.TaskOption = "auto",
-    limit: Annotated[
-        int | None, Option(min=2, metavar="N", help="Use the first N training rows.")
-    ] = None,
-    *,
-    source: options.Files,
-    fit: options.Fit,
+    task: options.Task = "auto",
+    text_columns: options.TextColumns = None,
+    label_column: options.LabelColumn = None,
+    label_columns: options.LabelColumns = None,
+    label_separator: options.LabelSeparator = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    header: options.Header = None,
+    encoding: options.Encoding = None,
+    on_misaligned: options.OnMisaligned = "raise",
+    offsets: options.Offsets = "auto",
+    format: options.Format = "auto",
+    layer: options.Layer = None,
+    feature: options.Feature = None,
+    backbone: options.Backbone = None,
+    max_epochs: options.MaxEpochs = None,
+    lr: options.Rate = None,
+    batch_size: options.BatchSize = None,
+    max_length: options.MaxLength = None,
+    pooling: options.Pooling = None,
+    glued: options.Glued = None,
+    frozen: options.Frozen = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "auto",
 ) -> None:
     """Train one model per row on the same data and seeds; print a table, write a chart.
 
@@ -75,8 +93,6 @@ def compare(
 
     skdice compare --train messages.csv --losses "tfidf, tfidf + tuned, ce, ce_dice + tuned"
 
-    skdice compare --train messages.csv --losses "ce, ce + tuned, ce + SMOTE, dsc" --features
-
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
     from skdice.datasets import Dataset, load_town_notes
@@ -84,33 +100,33 @@ def compare(
 
     _common.new_folder(out)
     if train is not None:
-        title, parts = train.name, _read_parts(train, dev, test, source.read, task)
+        read = partial(_files.read, params=ctx.params)
+        title, parts = train.name, _read_parts(train, dev, test, read, task)
     elif test is None and dev is None:
         sets = {name: load_town_notes(subset=name) for name in ("train", "test")}
         title, parts = "town notes", {name: Dataset(*xy, "tagging") for name, xy in sets.items()}
-        seeds, limit = seeds or DEMO_SEEDS, min(limit or DEMO_ROWS, DEMO_ROWS)
+        few = parts["train"]
+        parts["train"] = replace(few, X=few.X[:DEMO_ROWS], y=few.y[:DEMO_ROWS])
+        seeds = seeds or DEMO_SEEDS
     else:
         raise typer.BadParameter("--test and --dev need --train")
-    if limit is not None:
-        part = parts["train"]
-        parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
-    rows = COMPARED if losses is None else _common.split_commas(losses)
-    _run(title, parts, rows, seeds, fit.params(), features, out)
+    rows = COMPARED if losses is None else options.split_commas(losses)
+    _run(title, parts, rows, seeds, options.of_fit(ctx.params), out)
 
 
 def _read_parts(
-    train: Path, dev: Path | None, test: Path | None, read: Reader, task: str
+    train: Path, dev: Path | None, test: Path | None, read: Callable[..., Any], task: str
 ) -> dict[str, Any]:
     """The user's files; without a test file, a fifth of the training rows is held out."""
     from skdice.model_selection.held_out import rows_to_test
     from skdice.tasks import TASKS
 
     data = read(train, task)
-    parts = {"train": data}
+    parts, table = {"train": data}, None if data.table is None else data.table.given()
     if dev is not None:
-        parts["dev"] = read(dev, data.task)
+        parts["dev"] = read(dev, data.task, known=table)
     if test is not None:
-        parts["test"] = read(test, data.task)
+        parts["test"] = read(test, data.task, known=table)
         return parts
     kept, held = rows_to_test(TASKS[data.task], data.X, data.y, 0)
     for name, part in (("train", kept), ("test", held)):
@@ -125,24 +141,20 @@ def _run(
     losses: Sequence[str],
     n_seeds: int | None,
     params: dict[str, Any],
-    features: bool,
     output: Path,
 ) -> None:
     """Compare the models, and write the figures; of seeds there are as many as in Python."""
     from skdice.engine.recipe import MOST_EPOCHS
-    from skdice.model_selection.candidates import parse_model
     from skdice.model_selection.comparison import compare_losses
 
     n_seeds = n_seeds or int(signature(compare_losses).parameters["seeds"].default)
     output.mkdir(parents=True, exist_ok=True)
     figures = output / "comparison.json"
-    models = [parse_model(loss) for loss in losses]
-    if not features:
-        # With a dev set every epoch is run and the best one kept: all losses cost the same.
-        params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
-        params["early_stopping"] = "dev" in parts
-    estimator = _common.estimator_of(parts, features, **params)
+    # With a dev set every epoch is run and the best one kept: all losses cost the same.
+    params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
+    params["early_stopping"] = "dev" in parts
     train, test, held = parts["train"], parts["test"], parts.get("dev")
+    estimator = _common.estimator_of(train, **params)
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')}")
 
@@ -165,22 +177,20 @@ def _run(
             y_test=test.y,
             X_val=held.X if held else None,
             y_val=held.y if held else None,
-            losses=models,
+            losses=losses,
             seeds=n_seeds,
             title=title,
             on_run=on_run,
             resume_from=figures,
             verbose=1,
         )
-        n_kept = sum(len(model.runs) for model in latest.rows) - n_made
-        if n_kept:
-            runs = counted(n_kept, "finished run")
-            OUT.print(f"{runs} from {figures}: delete it to train anew")
+        if n_kept := sum(len(model.runs) for model in latest.rows) - n_made:
+            OUT.print(f"{counted(n_kept, 'finished run')} from {figures}: delete it to train anew")
     except KeyboardInterrupt as stop:
         if latest is not None:
-            asked = {m.label: n_seeds if m.depends_on_seed else 1 for m in models}
-            n = sum(len(row.runs) for row in latest.rows if row.label in asked)
-            runs = counted(sum(asked.values()), "run")
+            asked = [row for row in latest.rows if row.model is not None]
+            n = sum(len(row.runs) for row in asked)
+            runs = counted(sum(n_seeds if row.depends_on_seed else 1 for row in asked), "run")
             stop.args = (f"{n} of {runs} are kept, run again to go on",)
         raise
     finally:
@@ -210,14 +220,13 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
-    OUT.print(_table(f"in % ({comparison.measure})", *comparison.table()))
-    lines = [
-        [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
-        for name in comparison.measures[len(comparison.averages) :]
-    ]
-    if lines:
-        names = ["label", *(model.label for model in models)]
-        OUT.print(_table("F1 of each label, in %", names, lines))
+    OUT.print(str(comparison), soft_wrap=True)
+    of_labels = comparison.measures[len(comparison.averages) :]
+    if of_labels:
+        names = ["F1 of each label, in %", *(model.label for model in models)]
+        f1 = ((name, [100 * model.mean(name) for model in models]) for name in of_labels)
+        lines = [[name.removeprefix(OF_LABEL), *map("{:.1f}".format, row)] for name, row in f1]
+        OUT.print(text_table(names, lines), soft_wrap=True)
     meanings = dict(_verdict.meanings(models))
     for part, meaning in meanings.items():
         OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
@@ -239,13 +248,3 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     with replacing(output / "comparison.png", "wb") as file:
         figure.savefig(file, dpi=150, format="png")
     OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)
-
-
-def _table(title: str, names: list[str], lines: list[list[str]]) -> Table:
-    """A table that is folded to fit the terminal, with numbers on the right."""
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for at, name in enumerate(names):
-        table.add_column(name, justify="right" if at else "left")
-    for line in lines:
-        table.add_row(*line, style="bold" if line[-1] == "best" else None)
-    return table

@@ -9,12 +9,13 @@ import typer
 from typer import Argument, Option
 
 from skdice._names import TOOLS
-from skdice.cli import _common
+from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
 
 
 def convert(
+    ctx: typer.Context,
     file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
     out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
     write_as: Annotated[
@@ -22,8 +23,13 @@ def convert(
         Option("--to", metavar="FORMAT", help=f"One of {', '.join(TOOLS)}; default: by the name."),
     ] = None,
     force: options.ForceFile = False,
-    *,
-    source: options.Files,
+    text_columns: options.TextColumns = None,
+    encoding: options.Encoding = None,
+    on_misaligned: options.OnMisaligned = "raise",
+    offsets: options.Offsets = "auto",
+    format: options.Format = "auto",
+    layer: options.Layer = None,
+    feature: options.Feature = None,
 ) -> None:
     """Write texts with entities from one annotation tool as another reads them.
 
@@ -47,7 +53,7 @@ def convert(
         raise typer.BadParameter(
             f"{out.name!r} does not show its format: give --to, one of {', '.join(TOOLS)}"
         )
-    data = source.read(file, "entities")
+    data = _files.read(file, "entities", ctx.params)
     write_annotations(out, data.X, data.y, written, data.meta)
     n, texts = sum(map(len, data.y)), counted(len(data), "text")
     OUT.print(f"wrote {texts} with {counted(n, 'entity')} to {out} ({written})", soft_wrap=True)

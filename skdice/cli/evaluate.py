@@ -9,28 +9,42 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from skdice.cli import _common
+from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import ERR
 
 
 def evaluate(
+    ctx: typer.Context,
     model: options.Model,
     file: Annotated[Path, Argument(help="Labelled file.")],
     device: options.Device = "auto",
-    as_json: options.AsJson = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     mode: Annotated[
         options.Mode, Option(help="Which spans of a tagger count as found, wholly or in part.")
-    ] = "strict",
+    ] = "lenient",
     page: Annotated[
         Path | None,
         Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
     ] = None,
     force: options.ForceFile = False,
-    *,
-    source: options.Files,
+    text_columns: options.TextColumns = None,
+    label_column: options.LabelColumn = None,
+    label_columns: options.LabelColumns = None,
+    label_separator: options.LabelSeparator = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    header: options.Header = None,
+    encoding: options.Encoding = None,
+    on_misaligned: options.OnMisaligned = "raise",
+    offsets: options.Offsets = "auto",
+    format: options.Format = "auto",
+    layer: options.Layer = None,
+    feature: options.Feature = None,
 ) -> None:
     """Precision, recall and F1 of a saved model, for each class and on average.
+
+    A table is read as the one that the model learned from; an option says where it differs.
 
     For a reader of answers: exact match and F1 as in SQuAD's evaluation, over all questions and
     over those with and without an answer.
@@ -57,7 +71,7 @@ def evaluate(
     task, files = estimator.task, files_of(estimator.task)
     if mode not in files.modes:
         raise typer.BadParameter(f"--mode {mode} is for taggers and recognizers, not for {task}")
-    data = source.read(file, task.name)
+    data = _files.read(file, task.name, ctx.params, getattr(estimator, "table_", None))
     predicted = files.reported(estimator, data.X)
     scores = files.report(estimator, data.X, data.y, predicted, mode=mode, as_json=as_json)
     if unseen := files.unseen_labels(estimator, data.y):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
 from itertools import chain, tee
 from pathlib import Path
@@ -14,7 +14,7 @@ import typer
 from typer import Argument, Option
 
 from skdice._checks import counted
-from skdice.cli import _common
+from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
 from skdice.cli._tables import table_pieces
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 
 def predict(
+    ctx: typer.Context,
     model: options.Model,
     file: Annotated[Path, Argument(help="File to predict; - is standard input.")],
     out: Annotated[Path | None, Option(help="File to write; default: the screen.")] = None,
     form: Annotated[
-        options.Format,
+        options.Written,
         Option(
             "--format",
             metavar="FORMAT",
@@ -42,8 +43,11 @@ def predict(
     ] = "auto",
     device: options.Device = "auto",
     force: options.ForceFile = False,
-    *,
-    columns: options.Columns,
+    text_columns: options.TextColumns = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    header: options.Header = None,
+    encoding: options.Encoding = None,
 ) -> None:
     """Predict a file: token TAB tag lines for a tagger, labels for a classifier.
 
@@ -56,10 +60,10 @@ def predict(
     their entities as JSON lines, or as a tool imports them, with scores.
 
     The model is one that train wrote, or any fine-tuned model of transformers for the task. A file
-    without labels has one token (or one text) on each line. In .csv, .tsv and .jsonl files
-    --text-columns names the texts; the default is all columns but labels and ids. A reader of
-    answers takes SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities that may
-    be nested are written as JSON lines.
+    without labels has one token (or one text) on each line. Tables have the columns of the one that
+    the model learned from, in any order; --text-columns names others. A reader of answers takes
+    SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities that may be nested are
+    written as JSON lines.
 
     From standard input rows are read and written 64 at a time: tokens with blank lines between
     sentences, one text on each line, or JSON lines as a file has them. A .txt file with a text to
@@ -85,21 +89,20 @@ def predict(
     from skdice.tasks.files import files_of
     from skdice.whole_files import replacing
 
+    # A folder is replaced as a whole by the formats that write one.
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
     task = estimator.task
     if out is None and isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
-    lines, size = _lines(file, estimator, columns)
-    name = Path("standard input") if str(file) == "-" else file
-    parts = columns.inputs(name, estimator, lines, size)
+    parts, lines = _parts(file, estimator, ctx.params)
     begin = next(parts, None)
     if begin is None:
         raise ValueError("the input is empty: give at least one example")
     source, first = begin
     suffix, done = "" if out is None else suffix_of(out), 0
     is_table = form == "auto" and task.name == "classification" and (
-        suffix == ".csv" or (lines is None and any(row.meta for row in first))
+        suffix == ".csv" or (not lines and any(row.meta for row in first))
     )  # fmt: skip
     how = "jsonl" if is_table else _format_of(estimator, form, suffix, file)
     rows = chain(first, chain.from_iterable(part for _, part in parts))
@@ -107,7 +110,10 @@ def predict(
     def predicted() -> Iterator[Row]:
         nonlocal done
         ours, ahead = tee(rows)
-        method, block = files_of(task).formats_of(estimator)[how], size or BLOCK
+        method, block = (
+            files_of(task).formats_of(estimator)[how],
+            STREAMED if str(file) == "-" else BLOCK,
+        )
         found = estimator.iter_predict((row.x for row in ahead), method, block)
         for row, y in zip(ours, found, strict=True):
             yield row._replace(y=y)
@@ -155,29 +161,31 @@ def _format_of(estimator: Any, asked: str, suffix: str, file: Path) -> str:
 # ---- reading
 
 
-def _lines(
-    file: Path, estimator: Any, columns: options.Columns
-) -> tuple[Iterable[str] | None, int]:
-    """The lines of standard input, or of a file of texts to classify that is not read whole."""
-    from skdice.datasets.reading import is_plain, is_record, iter_lines
+def _parts(
+    file: Path, estimator: Any, params: Mapping[str, Any]
+) -> tuple[Iterator[tuple[Source, list[Row]]], bool]:
+    """The rows of a file or of standard input in parts; True if lines are read as they come."""
+    from skdice.datasets.reading import is_plain, iter_lines
 
     if str(file) == "-":
-        return _standard_input(columns), STREAMED
+        name, lines = Path("standard input"), _standard_input(params)
+        return _files.inputs_of_lines(name, lines, estimator, params, STREAMED), True
     one_text = estimator.task.name == "classification" and estimator.n_features_in_ in (None, 1)
-    if one_text and not columns.of_table() and columns.encoding == "utf-8" and is_plain(file):
+    if one_text and not options.of_table(params) and is_plain(file):
         first = next(filter(str.strip, iter_lines(file)), "")
-        if first and "\t" not in first and not is_record(first):
-            return iter_lines(file), BLOCK
-    return None, 0
+        if first and not _files.is_table(file, first, getattr(estimator, "table_", {})):
+            return _files.inputs_of_lines(file, iter_lines(file), estimator, params, BLOCK), True
+    return _files.inputs(file, estimator, params), False
 
 
-def _standard_input(columns: options.Columns) -> Iterable[str]:
+def _standard_input(params: Mapping[str, Any]) -> Iterator[str]:
     """The lines of standard input, whatever the locale; a byte that is not text names its line."""
     from skdice.inputs.texts import check_characters
 
-    for name in columns.of_table().keys() - {"text_columns"}:
+    given = options.of_table(params)
+    encoding = given.pop("encoding", "utf-8")
+    for name in given.keys() - {"text_columns"}:
         raise typer.BadParameter(f"--{name.replace('_', '-')} is for files, and - is no table")
-    encoding = columns.encoding
     if isinstance(sys.stdin, TextIOWrapper):
         try:
             sys.stdin.reconfigure(encoding=encoding, errors="surrogateescape")
@@ -199,7 +207,7 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> 
     from skdice.datasets.squad import answers_json
     from skdice.tasks.files import files_of
 
-    task, files = estimator.task, files_of(estimator.task)
+    task = estimator.task
     if not task.has_words:
         found = (as_row(i, row.x, row.y, row.meta, how) for i, row in enumerate(rows))
         yield from pieces_of(found, how, out, predicted=True)
@@ -207,7 +215,7 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> 
     if how == "squad":  # one object, from id to answer
         yield answers_json({row.meta["id"]: row.y for row in rows})
         return
-    written = (files.written(estimator, how, row) for row in rows)
+    written = (files_of(task).written(estimator, how, row) for row in rows)
     if how in ("conll", "tsv"):
         yield from (
             "\n" * (i > 0 and how == "conll") + text + "\n" for i, text in enumerate(written)

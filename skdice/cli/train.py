@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import typer
 from typer import Argument, Option
 
-from skdice.cli import _common
+from skdice._checks import counted
+from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
 
 
 def train(
+    ctx: typer.Context,
     file: Annotated[Path, Argument(help="Training file.")],
     out: Annotated[Path, Option(help="Folder for the model.")],
-    loss: Annotated[str | None, Option(metavar="NAME", help="Name of the loss.")] = None,
+    loss: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Name of the loss; default: ce_dice, dsc with mrc-ner and qa."),
+    ] = None,
     dev: options.Dev = None,
-    task: options.TaskOption = "auto",
+    task: options.Task = "auto",
     random_state: options.RandomState = 0,
     checkpoint_dir: Annotated[
         Path | None,
         Option(help="Folder for checkpoints: a stopped command continues from the last."),
     ] = None,
-    force: options.ForceModel = False,
-    *,
-    source: options.Files,
-    fit: options.Fit,
+    force: Annotated[bool, Option("--force", help="Write over an earlier model.")] = False,
+    text_columns: options.TextColumns = None,
+    label_column: options.LabelColumn = None,
+    label_columns: options.LabelColumns = None,
+    label_separator: options.LabelSeparator = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    header: options.Header = None,
+    encoding: options.Encoding = None,
+    on_misaligned: options.OnMisaligned = "raise",
+    offsets: options.Offsets = "auto",
+    format: options.Format = "auto",
+    layer: options.Layer = None,
+    feature: options.Feature = None,
+    backbone: options.Backbone = None,
+    max_epochs: options.MaxEpochs = None,
+    lr: options.Rate = None,
+    batch_size: options.BatchSize = None,
+    max_length: options.MaxLength = None,
+    pooling: options.Pooling = None,
+    glued: options.Glued = None,
+    frozen: options.Frozen = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "auto",
 ) -> None:
     """Train a tagger, a recognizer, a text classifier or a reader and save it.
 
@@ -34,6 +60,9 @@ def train(
     Doccano, Label Studio, Prodigy, spaCy and brat; texts and pairs from TSV, CSV or JSON lines with
     a column for the label; questions, and entities by query, from the JSON of SQuAD and of
     BERT-MRC.
+
+    It prints what the file holds and how rare the positives are. The model keeps the columns of a
+    table, for predict and evaluate.
 
     For example:
 
@@ -51,12 +80,13 @@ def train(
     """
     taken = (out / "skdice.json").exists() and not force
     _common.new_folder(out, holds_model=taken, whole=True)
-    data = source.read(file, task)
-    OUT.print(_common.described(data), soft_wrap=True)
-    held = source.read(dev, data.task) if dev is not None else None
+    data = _files.read(file, task, ctx.params)
+    OUT.print(_described(data), soft_wrap=True)
+    table = None if data.table is None else data.table.given()
+    held = None if dev is None else _files.read(dev, data.task, ctx.params, table)
     model = _common.estimator_of(
-        {"train": data},
-        **fit.params(),
+        data,
+        **options.of_fit(ctx.params),
         loss=loss,
         early_stopping=held is not None,
         random_state=random_state,
@@ -72,5 +102,31 @@ def train(
         if checkpoint_dir is not None:
             stop.args = ("run again to go on from the last checkpoint",)
         raise
+    if table is not None:
+        model.table_ = table
     model.save_pretrained(out)
     OUT.print(f"saved {type(model).__name__} to {out}")
+
+
+def _described(data: Any) -> str:
+    """One line on a data set: what its columns are taken for, and its imbalance."""
+    from skdice.inspection.class_balance import imbalance, reading_imbalance
+    from skdice.tasks import TASKS
+    from skdice.tasks.files import files_of
+
+    task = TASKS[data.task]
+    if task.has_classes:
+        files = files_of(task)
+        several = files.has_several_labels(data.y)
+        balance = imbalance(files.counted(data.X, data.y), multilabel=several)
+    else:
+        balance = reading_imbalance(data.X, data.y)
+    columns = [f"{what} in column {name!r}" for what, name in (data.columns or {}).items()]
+    counts = [f"{label} {n:,}" for label, n in balance.counts.items()]
+    if len(counts) > 10:
+        counts[9:-1] = ["..."]
+    parts = [data.task, *columns, counted(len(data), "row")]
+    text = f"{data.path.name}: {', '.join(parts)}; {balance.unit}: {', '.join(counts)}"
+    if balance.background is None or not balance.n_positive:
+        return text
+    return f"{text}; {balance.ratio:.1f} negatives for each positive"

@@ -141,6 +141,8 @@ class Table:
             return self.names.index(column)
         if KINDS["int"][1](column) and -self.width <= column < self.width:
             return column % self.width
+        if str(column) in (self.names or ()):  # a name that is a number, such as a year
+            return (self.names or []).index(str(column))
         header = "no header" if self.names is None else f"the header {self.names}"
         problem = f"which has {self.width} columns and {header}"
         raise ValueError(f"{what}={shown(column)} is not in {str(self.path)!r}, {problem}")

@@ -126,7 +126,7 @@ class AfterEpoch(Callback):
 
 
 def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None:
-    """Refuse callbacks that would do nothing.
+    """Refuse callbacks that would do nothing, or fail after the first epoch.
 
     Parameters
     ----------
@@ -134,43 +134,32 @@ def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None
     validated : bool, default=True
         Whether the fit has a validation set.
     """
-    for item in callbacks or []:
-        callback = item[1] if isinstance(item, tuple) and len(item) == 2 else item
-        kind = callback if isinstance(callback, type) else type(callback)
-        if not issubclass(kind, Callback):
-            raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")
-        monitor = getattr(callback, "monitor", None)
-        if kind is callback and "monitor" in signature(kind).parameters:
-            monitor = signature(kind).parameters["monitor"].default
-        if monitor in ("valid_loss", "valid_loss_best") and not _others_record(callbacks):
-            raise ValueError(
-                f"callbacks holds {kind.__name__} with monitor={monitor!r}, and a fit records no "
-                "loss of held-out rows: give monitor='valid_score', which is better if higher (for "
-                "Checkpoint 'valid_score_best'), or 'train_loss'"
-            )
-        if monitor in ("valid_score", "valid_score_best") and not validated:
-            raise ValueError(
-                f"callbacks holds {kind.__name__} with monitor={monitor!r}, and this fit has no "
-                "validation set: give early_stopping=True, or X_val and y_val where fit takes them"
-            )
-        if not issubclass(kind, ScoringBase) or getattr(callback, "on_train", False):
-            continue
-        if not validated:
-            raise ValueError(
-                f"callbacks holds {kind.__name__}, and this fit has no validation set: give "
-                "on_train=True, or early_stopping=True, or X_val and y_val where fit takes them"
-            )
-        scoring = getattr(callback, "scoring", None)
-        if not callable(scoring):
-            raise ValueError(
-                f"callbacks holds {kind.__name__} with scoring={shown(scoring)}: a net gives "
-                "logits, so give a function (net, X, y) of the encoded rows X; the F1 of held-out "
-                "rows is valid_score"
-            )
-
-
-def _others_record(callbacks: list[Any] | None) -> bool:
-    """Return True if a callback is not skorch's own, and so may record what another monitors."""
     given = [item[1] if isinstance(item, tuple) else item for item in callbacks or []]
     kinds = [item if isinstance(item, type) else type(item) for item in given]
-    return any(not kind.__module__.startswith("skorch.") for kind in kinds)
+    # A callback that is not skorch's own may record what another monitors.
+    own = all(kind.__module__.startswith("skorch.") for kind in kinds)
+    for callback, kind in zip(given, kinds, strict=True):
+        name = f"callbacks holds {kind.__name__}"
+        if not issubclass(kind, Callback):
+            raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")
+        if isinstance(callback, type) and "monitor" in signature(kind).parameters:
+            monitor = signature(kind).parameters["monitor"].default
+        else:
+            monitor = getattr(callback, "monitor", None)
+        if monitor in ("valid_loss", "valid_loss_best") and own:
+            raise ValueError(
+                f"{name} with monitor={monitor!r}, which a fit does not record: give "
+                "'valid_score', which is better if higher (Checkpoint: 'valid_score_best'), or "
+                "'train_loss'"
+            )
+        scores = issubclass(kind, ScoringBase) and not getattr(callback, "on_train", False)
+        if not validated and (scores or monitor in ("valid_score", "valid_score_best")):
+            raise ValueError(
+                f"{name}, and this fit has no validation set: give on_train=True, or "
+                "early_stopping=True, or X_val and y_val where fit takes them"
+            )
+        if scores and not callable(scoring := getattr(callback, "scoring", None)):
+            raise ValueError(
+                f"{name} with scoring={shown(scoring)}: a net gives logits, so give a function "
+                "(net, X, y) of the encoded rows X; the F1 of held-out rows is valid_score"
+            )

@@ -1,9 +1,9 @@
-"""Checkpoints, from which an interrupted fit goes on. A file is complete or does not exist."""
+"""Checkpoints, from which an interrupted fit goes on. Each fit has one file, always a whole one."""
 
 from __future__ import annotations
 
-import hashlib
 import os
+import pickle
 import tempfile
 import time
 from pathlib import Path
@@ -19,10 +19,10 @@ from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states
 from skdice.engine.module import put_back, trained_state
 from skdice.exceptions import ServingWarning
+from skdice.whole_files import replacing
 
 # Of what a checkpoint holds. A fit begins anew where there are checkpoints of another format only.
-FORMAT = 3
-KEPT = 2
+FORMAT = 4
 # What EarlyStopping remembers.
 STOP = ("misses_", "dynamic_threshold_", "best_epoch_", "best_model_weights_")
 
@@ -63,14 +63,15 @@ class Checkpoints(Callback):
 
     def on_train_begin(self, net: Any, **kwargs: Any) -> None:
         """Go on from the last checkpoint, if there is one."""
-        self.files_ = Files(Path(self.folder) / f"fit-{self.identity[:16]}")
+        self.path_ = Path(self.folder) / f"fit-{self.identity[:16]}.pt"
         self.time_ = time.monotonic()
-        state = ranks.share(self.files_.last() if ranks.rank() == 0 else None)
+        state = ranks.share(read(self.path_) if ranks.rank() == 0 else None)
         self.finished_ = state is not None and state["finished"]
         if state is not None:
             _restore(net, state)
         if net.verbose:
-            done = f"going on after update {net.done_:,}" if state else self.files_.none()
+            none = "no checkpoint of these data and parameters yet: the fit begins anew"
+            done = f"going on after update {net.done_:,}" if state else none
             print("this fit was finished before" if self.finished_ else done, flush=True)
 
     def on_batch_end(self, net: Any, **kwargs: Any) -> None:
@@ -89,7 +90,7 @@ class Checkpoints(Callback):
 
     def _write(self, net: Any, *, finished: bool = False) -> None:
         if ranks.rank() == 0:
-            self.files_.write(net.done_ + finished, _state(net, finished=finished))
+            write(self.path_, _state(net, finished=finished))
         self.time_ = time.monotonic()
 
 
@@ -135,80 +136,31 @@ def _restore(net: Any, state: dict[str, Any]) -> None:
         vars(callback).update(values)
 
 
-class Files:
-    """The last two checkpoints of one fit, in a folder of its own.
+def write(path: Path, state: dict[str, Any]) -> None:
+    """Put a checkpoint in the place of the one before; where that fails, warn, and keep that one.
 
-    A file gets its name, which holds its checksum, when it is complete. So no file is half a
-    checkpoint, and an altered one is found out.
+    It is no error, as on a full disk: the fit is worth more than a checkpoint.
     """
+    try:
+        with replacing(path, "wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+    except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
+        warn(
+            f"no checkpoint after update {state['done']}: {path} cannot be written ({error}). "
+            "Training goes on, with the earlier checkpoint kept",
+            ServingWarning,
+        )
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
 
-    def write(self, n_updates: int, state: dict[str, Any]) -> None:
-        """Put a checkpoint on the disk; where that fails, warn, and keep the earlier ones.
-
-        It is no error, as on a full disk: the fit is worth more than a checkpoint.
-        """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-                try:
-                    torch.save(state, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                    name = f"update-{n_updates:09d}-{_checksum(Path(file.name))}.pt"
-                    os.replace(file.name, self.folder / name)
-                except BaseException:
-                    Path(file.name).unlink(missing_ok=True)
-                    raise
-        except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
-            warn(
-                f"no checkpoint at update {n_updates}: {self.folder} cannot be written ({error}). "
-                "Training goes on, with the earlier checkpoints kept",
-                ServingWarning,
-            )
-        else:
-            for old in self._files()[:-KEPT]:
-                old.unlink(missing_ok=True)
-
-    def last(self) -> dict[str, Any] | None:
-        """The last checkpoint that is intact; None where there is none yet.
-
-        It warns of each damaged file that it passes over, and raises if all are damaged.
-        """
-        damaged = False
-        for path in reversed(self._files()):
-            try:
-                if path.stem.endswith(_checksum(path)):
-                    return torch.load(path, map_location="cpu", weights_only=True)
-            except FileNotFoundError:  # another process has written newer ones
-                return self.last()
-            damaged = True
-            warn(
-                f"{path} is damaged: its checksum is another than its name says. Going on from "
-                "the checkpoint before it",
-                ServingWarning,
-            )
-        if damaged:
-            raise ValueError(
-                f"checkpoint_dir: every checkpoint in {self.folder} is damaged. Delete that "
-                "folder to begin anew"
-            )
+def read(path: Path) -> dict[str, Any] | None:
+    """The checkpoint of a fit; None where there is none yet."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
         return None
-
-    def none(self) -> str:
-        """What to say where there is none."""
-        others = len([path for path in self.folder.parent.glob("fit-*") if path != self.folder])
-        text = "no checkpoint of this fit yet: it begins anew"
-        if others:
-            text += f" ({others} in checkpoint_dir are of other data, parameters or versions)"
-        return text
-
-    def _files(self) -> list[Path]:
-        return sorted(self.folder.glob("update-*.pt"))
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ValueError(
+            f"checkpoint_dir: {path} is damaged ({error}). Delete it to begin anew"
+        ) from error

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Any
@@ -17,8 +15,8 @@ import torch
 def resolve_device(device: str) -> str:
     """``"auto"`` is CUDA, then Apple's MPS, then the CPU.
 
-    Of several GPUs it is the one that a launcher gave this process, or else one that the fewest
-    other processes of this user took.
+    Of several GPUs it is the one that a launcher gave this process, or else torch's own choice: the
+    first of those that ``CUDA_VISIBLE_DEVICES`` shows.
     """
     if device != "auto":
         return device
@@ -26,10 +24,7 @@ def resolve_device(device: str) -> str:
     if not torch.cuda.is_available():
         # Processes that train one model together cannot add up on MPS.
         return "mps" if torch.backends.mps.is_available() and launched is None else "cpu"
-    n = torch.cuda.device_count()
-    if launched is not None:
-        return f"cuda:{int(launched) % n}"
-    return "cuda" if n == 1 else f"cuda:{_own_gpu(os.getpid(), n)}"
+    return "cuda" if launched is None else f"cuda:{int(launched) % torch.cuda.device_count()}"
 
 
 def check_device(device: str) -> str:
@@ -50,27 +45,6 @@ def check_device(device: str) -> str:
     return parsed.type
 
 
-@cache
-def _own_gpu(process: int, n_gpus: int) -> int:
-    """Take a GPU until this process ends, by a lock on a file: one each, then a second on each."""
-    with contextlib.suppress(ImportError):  # Windows has no fcntl
-        import fcntl
-
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").encode()
-        name = f"skdice-{os.getuid()}-gpu-{zlib.crc32(visible):x}"
-        for place in range(16 * n_gpus):
-            path = os.path.join(tempfile.gettempdir(), f"{name}-{place}.lock")
-            with contextlib.suppress(OSError):
-                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    os.close(handle)
-                else:
-                    return place % n_gpus
-    return process % n_gpus
-
-
 def is_gpu(device: str) -> bool:
     """Return True if it is a card, which should be told ahead what to do, in shapes that recur."""
     return str(device).startswith("cuda")
@@ -88,23 +62,26 @@ def bf16_gain() -> float:
     """How many times as fast as in float32 this CPU multiplies matrices in bfloat16.
 
     It is measured, once in a process, in about 10 ms: a processor may have instructions for
-    bfloat16 and still be slower by them. The types run in turns; the best of several times counts.
+    bfloat16 and still be slower by them. The types run in turns, and the best of several times
+    counts. They are times of this thread on a processor: other work on the machine takes the
+    processor away for longer than a product lasts. 1 where that clock is too coarse (Windows).
     """
     best = dict.fromkeys((torch.float32, torch.bfloat16), float("inf"))
     # Random numbers would move the user's generator; any numbers take the same time.
     pairs = {t: (torch.ones(128, 384, dtype=t), torch.ones(384, 1536, dtype=t)) for t in best}
     with torch.no_grad():
-        began = time.perf_counter()
-        for turn in range(8):
+        began = time.thread_time()
+        for turn in range(12):
             for kind, (a, b) in pairs.items():
-                started = time.perf_counter()
+                started = time.thread_time()
                 a @ b
-                ended = time.perf_counter()
+                ended = time.thread_time()
                 if turn:  # the first also sets kernels up
                     best[kind] = min(best[kind], ended - started)
-            if turn and ended - began > 0.008:
+            if turn > 2 and ended - began > 0.012:
                 break
-    return best[torch.float32] / best[torch.bfloat16]
+    fp32, bf16 = best.values()
+    return fp32 / bf16 if bf16 > 0 else 1.0
 
 
 def random_states(device: str) -> list[torch.Tensor]:

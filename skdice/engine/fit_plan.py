@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -28,10 +28,6 @@ from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.resampling.stratification import held_out_rows
 from skdice.text.long_texts import Cuts
 
-MANY = 1000  # texts; fewer are tokenised at once
-# Texts of the rarer class: with fewer, one half is a lottery, and so is a tuned threshold. The
-# second is by `examples/paper/decision_rules.py`, where nothing can be gained.
-FEW_RARE, FEW_TO_TUNE = 30, 8
 # A new model; a trained one with a new optimiser (`warm_start`); a trained one as it stands
 # (`partial_fit`).
 Mode = Literal["fresh", "warm", "partial"]
@@ -134,10 +130,6 @@ def plan_fit(
     """
     before, model, task = model, draft_of(model), model.task
     check_validation(X_val, y_val)
-    # All else is said by the net.
-    texts = X if hasattr(model, "backbone") and isinstance(X, Sized) else ()
-    if model.verbose and len(texts) >= MANY and ranks.rank() == 0:
-        print(f"tokenising {len(texts):,} texts", flush=True)
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
@@ -171,7 +163,7 @@ def plan_fit(
         model = without_weights(model)
     elif mode == "fresh":
         task.build(model, seed, data.inputs)
-        for name in ("net_", "history_", "n_iter_"):
+        for name in ("net_", "history_", "n_iter_", "table_"):
             model.__dict__.pop(name, None)
     order = _order_of_outputs(before, model) if mode != "fresh" and task.has_classes else None
     cuts = Cuts()
@@ -215,7 +207,7 @@ def without_weights(model: Any) -> Any:
     """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
     blank = draft_of(model)
     blank.task.load_tokenizer(blank)
-    encoder = backbones.encoder_without_weights(model.backbone)
+    encoder = backbones.encoder_without_weights(model.backbone, model.revision)
     blank.module_ = SimpleNamespace(encoder=encoder, adapted=model.adapter is not None)
     return blank
 
@@ -347,10 +339,10 @@ def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[
     return [draw_rows(sampler, y, int(drawn)) for drawn in seeds]
 
 
-def tell_of_few_rows(model: Any, plan: FitPlan) -> None:
-    """Warn of a fit on one or two rows or on one positive; print what to do with few of a class."""
-    loss, chosen = plan.criterion, plan.of_an_epoch
-    what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(chosen)))
+def warn_of_few_rows(plan: FitPlan) -> None:
+    """Warn of a fit on one or two rows, or on one positive."""
+    loss = plan.criterion
+    what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(plan.of_an_epoch)))
     n_positives: Any = plan.n_positives
     if isinstance(loss, Loss) and loss.background_ is not None:
         n_positives = loss.class_counts_.sum() - loss.class_counts_[loss.background_]
@@ -361,17 +353,6 @@ def tell_of_few_rows(model: Any, plan: FitPlan) -> None:
             f"training has {what}: the model learns little more than that by heart. It takes "
             "some dozens to learn what they have in common",
             DataWarning,
-        )
-    if not model.verbose or ranks.rank() != 0 or not model.task.has_two_classes(model):
-        return
-    texts = np.unique(chosen)  # a sampler draws some of them twice
-    n_rare = np.bincount(plan.dataset.targets[texts], minlength=2).min()
-    if n_rare < FEW_RARE:
-        bet = f"; below {FEW_TO_TUNE}, that is a bet as well" if n_rare < FEW_TO_TUNE else ""
-        print(
-            f"{n_rare} of {len(texts):,} texts are of the rarer class, so a threshold of 0.5 is a "
-            f"lottery: tune it by cross-validation, with BiasTunedClassifier(model, cv=5){bet}",
-            flush=True,
         )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
+from skorch.callbacks import Callback
 
 from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
@@ -71,10 +72,13 @@ class Graphs:
             self.pool = torch.cuda.graph_pool_handle()
             self.stream = torch.cuda.Stream(torch.device(self.device))
 
-    @property
-    def recorded(self) -> bool:
-        """Whether there is a recording."""
-        return any(shape.replay is not None for shape in self.shapes.values())
+    def close(self) -> None:
+        """Give the GPU its memory back: torch keeps it, and no other recording can use it."""
+        recorded = any(shape.replay is not None for shape in self.shapes.values())
+        self.shapes.clear()
+        if recorded:
+            with PROCESS:  # not while another thread records
+                torch.cuda.empty_cache()
 
     def __call__(self, inputs: Mapping[str, Any]) -> Tensors:
         """Return what the function gives for the tensors among these inputs, wherever they are."""
@@ -123,12 +127,6 @@ class Graphs:
             self.reason = f"no graph could be recorded ({str(error).partition(chr(10))[0]})"
             if take_back is not None:
                 take_back()
-
-
-def give_memory_back() -> None:
-    """Free what graphs held that are gone: torch keeps it, and no other recording can use it."""
-    with PROCESS:  # not while another thread records
-        torch.cuda.empty_cache()
 
 
 def record(
@@ -227,10 +225,7 @@ def recorded_updates(net: Any, layout: Any) -> Iterator[None]:
             yield
     finally:
         net.recorded_ = None
-        recorded = updates.graphs.recorded
-        updates.graphs.shapes.clear()  # which hold memory of the GPU
-        if recorded:
-            give_memory_back()
+        updates.graphs.close()
 
 
 def why_eager(net: Any, layout: Any) -> str | None:
@@ -238,14 +233,16 @@ def why_eager(net: Any, layout: Any) -> str | None:
 
     Here is what a recording would get wrong without an error. What it refuses, it says itself.
     """
-    callbacks = [callback for _, callback in net.callbacks_]
     reasons = {
         "cuda_graphs is False": not net.cuda_graphs,
         "several processes train together": ranks.n_processes() > 1,
         "gradient_checkpointing computes layers twice": getattr(net.module_, "checkpointed", False),
         "the loss has no heeds_weights": layout is not None and not layout.recurs,
         "the optimizer is no fused Adam or AdamW": not can_be_recorded(net.optimizer_),
-        "a callback looks at gradients": any(map(looks_at_gradients, callbacks)),
+        "a callback looks at gradients": any(
+            type(callback).on_grad_computed is not Callback.on_grad_computed
+            for _, callback in net.callbacks_
+        ),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -253,13 +250,6 @@ def why_eager(net: Any, layout: Any) -> str | None:
 def can_be_recorded(optimizer: torch.optim.Optimizer) -> bool:
     """Return True if it keeps its steps and its rate on the device, and skips an update there."""
     return "capturable" in optimizer.defaults and bool(optimizer.defaults.get("fused"))
-
-
-def looks_at_gradients(callback: Any) -> bool:
-    """Return True if a callback of skorch does something between the gradients and the update."""
-    from skorch.callbacks import Callback
-
-    return type(callback).on_grad_computed is not Callback.on_grad_computed
 
 
 def flat(batch: Update) -> dict[str, Any] | None:

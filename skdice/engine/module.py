@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
-from skdice.engine.layouts.architectures import mask_no_embeddings
+from skdice.engine.layouts.architectures import architecture_of, mask_no_embeddings
 from skdice.engine.layouts.layout import Layout, nothing_further
 from skdice.engine.layouts.padded import PADDED
 from skdice.engine.parts import Float32Linear
@@ -230,32 +230,18 @@ class TaskModel(EncoderModule):
             return torch.stack([out.start_logits, out.end_logits], dim=-1)
         return out.logits
 
-    @torch.no_grad()
     def _find_steps(self) -> tuple[str, ...]:
-        """The parts of the head that follow each other on every position, if that is what they do.
+        """The parts of the head, which follow each other on every position; () if not known.
 
         The head is then run where something is predicted, and not on every subword.
         """
-        parts = {
-            name: part
+        if architecture_of(self.encoder).mask is None:
+            return ()
+        return tuple(
+            name
             for name, part in self.head.named_children()
             if part is not self.encoder and not isinstance(part, nn.Dropout)
-        }
-        training = self.training
-        self.eval()
-        inputs = {
-            "input_ids": torch.ones(1, 3, dtype=torch.long, device=self.encoder.device),
-            "attention_mask": torch.ones(1, 3, dtype=torch.long, device=self.encoder.device),
-        }
-        try:
-            logits = self.encoder(**inputs).last_hidden_state
-            for part in parts.values():
-                logits = part(logits)
-            same = torch.equal(logits, self.all_logits(inputs))
-        except (RuntimeError, TypeError, AttributeError, IndexError):
-            same = False  # a head that pools, or that another rule puts together
-        self.train(training)
-        return tuple(parts) if same else ()
+        )
 
 
 class _Summaries:

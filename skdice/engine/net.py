@@ -39,19 +39,12 @@ from skdice.engine.layouts import layout_to_predict, layout_to_train
 from skdice.engine.layouts.layout import Layout, Padding
 from skdice.engine.module import split_by_decay
 from skdice.engine.parts import settle_attention
-from skdice.engine.updates import ByUpdate, Update, Updates, unchanged
+from skdice.engine.updates import ByUpdate, Update, Updates
 from skdice.engine.used_embeddings import training_used_embeddings
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
 LEAST_GAIN = 1.2  # by bfloat16, from which precision="auto" trains in it on a CPU
 MOST_SKIPPED = 10  # updates in a row that end a fit
-HIDDEN = (
-    "eager",
-    "peak_lr",
-    "max_epochs",
-    "train_batch_count",
-    "batches",
-)  # from the table of epochs
 CHECKED = 50  # updates between two looks at the losses: a GPU waits for each
 
 
@@ -78,9 +71,6 @@ class FineTuningNet(NeuralNet):
     warmup : float, default=0.1
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
     shuffle_seed : int, default=0
-    keep_optimizer : bool, default=False
-        Keep the optimiser's state (for AdamW twice the weights) after a fit, and in a pickle. A
-        series of `partial_fit` with ``epochs=`` keeps it anyway while it lasts.
     pack : bool, default=True
         Do without padding where the architecture can, see `Grouped` and `Rows`. May change.
     cuda_graphs : bool, default=True
@@ -120,7 +110,6 @@ class FineTuningNet(NeuralNet):
         warmup: float = 0.1,
         precision: str = "auto",
         shuffle_seed: int = 0,
-        keep_optimizer: bool = False,
         pack: bool = True,
         cuda_graphs: bool = True,
         optimizer: Any = torch.optim.AdamW,
@@ -147,19 +136,16 @@ class FineTuningNet(NeuralNet):
         self.warmup = warmup
         self.precision = precision
         self.shuffle_seed = shuffle_seed
-        self.keep_optimizer = keep_optimizer
         self.pack = pack
         self.cuda_graphs = cuda_graphs
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module once, and the optimiser, whose state is twice the weights, only if asked."""
+        """The module once, and no optimiser, whose state is twice the weights."""
         kept = self.__dict__ | {"_predicting": None}
         if self._auto and self.device.startswith("cuda"):
             kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
-            kept.update(module=None, criterion=None)
-            if not self.keep_optimizer:
-                kept["optimizer_"] = None
+            kept.update(module=None, criterion=None, optimizer_=None)
         net = object.__new__(type(self))  # this one may be predicting meanwhile
         net.__dict__ = kept
         return NeuralNet.__getstate__(net)
@@ -170,8 +156,7 @@ class FineTuningNet(NeuralNet):
             self.module, self.criterion = self.module_, self.criterion_
             self._set_training(False)
             settle_attention(self.module_, self.device)  # what trained on a GPU may be read here
-            if self.optimizer_ is None:
-                self.initialize_optimizer()
+            self.initialize_optimizer()
 
     # ---- callbacks
 
@@ -199,15 +184,14 @@ class FineTuningNet(NeuralNet):
             found.append(("schedule", Schedule()))
         if self.verbose:
             bar = [("progress_bar", ProgressBar("count"))] if shows_bars() else []
-            found += [*bar, ("print_log", PrintLog(HIDDEN))]
+            found += [*bar, ("print_log", PrintLog("eager"))]
         return found
 
     def initialize_callbacks(self) -> FineTuningNet:
         """As in skorch, with those that end a fit behind all that record its last epoch."""
         super().initialize_callbacks()
-        late = (Checkpoints, EarlyStopping)
-        self.callbacks_.sort(key=lambda named: isinstance(named[1], late))
-        self.callbacks_.sort(key=lambda named: isinstance(named[1], Checkpoints))
+        last = Checkpoints, EarlyStopping
+        self.callbacks_.sort(key=lambda named: [isinstance(named[1], kind) for kind in last])
         return self
 
     def epochs(self) -> list[dict[str, Any]]:
@@ -293,13 +277,13 @@ class FineTuningNet(NeuralNet):
             return self.precision
         return "bf16" if module.training and self.bf16_ else "fp32"
 
-    def gains_by_bf16(self) -> bool:
-        """Return True if training of this module gains by what this processor has for bfloat16."""
+    def gain(self) -> float | None:
+        """The speed of bfloat16 in that of float32 here; None where precision="auto" asks not."""
         config = getattr(getattr(self.module_, "encoder", None), "config", None)
         # In small models casting costs more than it saves.
         large = getattr(config, "hidden_size", 0) >= 256
         on_cpu = torch.device(self.device).type == "cpu"
-        return on_cpu and self.precision == "auto" and large and bf16_gain() >= LEAST_GAIN
+        return bf16_gain() if on_cpu and self.precision == "auto" and large else None
 
     # ---- training: the loop is skorch's `fit_loop`
 
@@ -337,7 +321,7 @@ class FineTuningNet(NeuralNet):
         self.losses_, self.lr_of_epoch_ = [], None
         self.n_updates_ = 0 if epochs else Updates(self, len(X)).count(n_epochs)
         ranks.start(self.module_, X.targets)
-        self.bf16_ = ranks.share(self.gains_by_bf16())
+        self.bf16_ = ranks.share((self.gain() or 0) >= LEAST_GAIN)
         with (
             seeded(self.shuffle_seed + self.first_epoch_, self.device),
             training_used_embeddings(self, X) if epochs is None else nullcontext(),
@@ -358,30 +342,21 @@ class FineTuningNet(NeuralNet):
                 self.losses_ = []
         self._set_training(False)
         self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
-        if epochs is None and not self.keep_optimizer:
+        if epochs is None:
             self.optimizer_.state.clear()
         settle_attention(self.module_, self.device)
         return self
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
         """Say how long the fit will be."""
-        if self.verbose and self.n_updates_:
-            print(
-                f"lr {self.lr:g}, {counted(self.max_epochs, 'epoch')}, "
-                f"{counted(self.n_updates_, 'update')}, batches of {self.rows_of_update()}"
-                f"{self._why_bf16()}",
-                flush=True,
-            )
-
-    def _why_bf16(self) -> str:
-        """What precision="auto" trains in on a CPU, and why."""
-        config = getattr(getattr(self.module_, "encoder", None), "config", None)
-        if self.precision != "auto" or torch.device(self.device).type != "cpu" or config is None:
-            return ""
-        kind = "bf16" if self.bf16_ else "fp32"
-        if getattr(config, "hidden_size", 0) < 256:
-            return f", {kind} (so small an encoder gains nothing by bf16)"
-        return f", {kind} (bf16 multiplies at {bf16_gain():.1f} times the speed of fp32 here)"
+        if not self.verbose or not self.n_updates_:
+            return
+        size = self.rows_of_update()
+        epochs, updates = counted(self.max_epochs, "epoch"), counted(self.n_updates_, "update")
+        print(f"lr {self.lr:g}, {epochs}, {updates}, batches of {size}", flush=True)
+        if (gain := self.gain()) is not None:
+            kind = "bf16" if self.bf16_ else "fp32"
+            print(f"{kind}: bf16 multiplies at {gain:.1f} times the speed of fp32 here", flush=True)
 
     def get_split_datasets(self, X: Any, y: Any = None, **fit_params: Any) -> tuple[Any, Any]:
         """The training data, and the validation set that `partial_fit` was given."""
@@ -393,7 +368,6 @@ class FineTuningNet(NeuralNet):
         settings = {
             "batch_size": None,
             "sampler": Updates(self, len(dataset)),
-            "collate_fn": unchanged,
             "generator": torch.Generator(),  # so that the loader draws nothing from the fit's own
         }
         given = self.get_params_for(which)
@@ -425,10 +399,6 @@ class FineTuningNet(NeuralNet):
             return
         self.lr_of_epoch_ = self.lr_of_epoch_ or float(self.optimizer_.param_groups[0]["lr"])
         self.history.record("lr", self.lr_of_epoch_)
-        self.history.record("peak_lr", float(self.lr))
-        self.history.record(
-            "max_epochs", len(self.history) if not self.n_updates_ else self.max_epochs
-        )
         on_cpu = torch.device(self.device).type == "cpu"
         batch: Update | None = None  # stays, if a checkpoint holds the epoch's last update
         for batch in iterator if on_cpu else ahead(iterator):
@@ -497,31 +467,24 @@ class FineTuningNet(NeuralNet):
         if ranks.n_processes() > 1:
             ranks.average([loss, *(p.grad for p in parameters if p.grad is not None)])
         scaled = self.scaler_.is_enabled()
-        if scaled and (self.max_grad_norm is not None or self.callbacks):
+        if scaled:
             self.scaler_.unscale_(self.optimizer_)
         if self.callbacks:
             named = list(self.module_.named_parameters())
             self.notify("on_grad_computed", named_parameters=named, batch=batch, training=True)
-        whole = loss
-        if self.max_grad_norm is not None:
-            norm = nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
-        elif not scaled:
-            norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-        if not scaled:
-            whole = loss + norm  # a scaler finds infinite gradients itself, and lowers its scale
+        norm = nn.utils.clip_grad_norm_(parameters, self.max_grad_norm or math.inf)
+        # A scaler finds infinite gradients itself, and lowers its scale.
+        finite = (loss if scaled else loss + norm).isfinite()
         waits = loss.device.type == "cpu" and not devices.is_gpu(self.device)
-        bad: Any = not math.isfinite(whole.item()) if waits else ~whole.isfinite()
         if scaled:
             self.scaler_.step(self.optimizer_)
             self.scaler_.update()
         elif not waits and self.optimizer_.defaults.get("fused"):
-            self.optimizer_.found_inf = bad.float()  # skips in the kernel: the CPU need not wait
+            self.optimizer_.found_inf = (~finite).float()  # skips in the kernel: nobody waits
             self.optimizer_.step()
-        elif not bad:
+        elif finite:
             self.optimizer_.step()
-        if bad is not False:
-            loss = torch.where(torch.as_tensor(bad), torch.nan, loss)
-        return loss, logits.detach()
+        return torch.where(finite, loss, torch.nan), logits.detach()
 
     def infer(self, x: Update, **fit_params: Any) -> torch.Tensor:
         """Logits of all that an update reads; of texts, where these have several windows."""

@@ -108,8 +108,3 @@ class ByUpdate(Dataset):
         own, counts = ranks.rows_of_rank(rows)
         update: Update = self.dataset.update(self.layout, own, self.size)
         return update if counts else ranks.weightless(update)
-
-
-def unchanged(update: Update) -> Update:
-    """Return what a data set made, as a loader's ``collate_fn``."""
-    return update

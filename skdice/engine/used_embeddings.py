@@ -87,12 +87,12 @@ def _embedding(table: torch.Tensor, padding_idx: int | None) -> nn.Embedding:
 def training_used_embeddings(net: Any, dataset: Any) -> Iterator[None]:
     """Let `net` train the rows that `dataset` uses only, where AdamW can leave out all others.
 
-    Not on a GPU, which moves the whole table in no time, nor where the optimiser is kept.
+    Not on a GPU, which moves the whole table in no time.
     """
     plain = net.optimizer is torch.optim.AdamW and not net.get_params_for("optimizer")
     on_cpu = torch.device(net.device).type == "cpu"
     layer = _separable_layer(net.module_)
-    if layer is None or not on_cpu or not plain or net.keep_optimizer:
+    if layer is None or not on_cpu or not plain:
         yield
         return
     ids = np.unique(dataset.windows.columns["input_ids"].values)

@@ -1,8 +1,7 @@
-"""Vectors of an encoder that is not trained, and large tables of them, in memory or in a file."""
+"""Vectors of an encoder that is not trained."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +13,13 @@ from skdice._fitting import draft_of
 from skdice.engine import devices
 from skdice.engine.devices import autocast_dtype, resolve_device, to_device
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.graphs import Graphs, give_memory_back
+from skdice.engine.graphs import Graphs
 from skdice.engine.layouts import layout_to_predict
 from skdice.engine.layouts.architectures import architecture_of
 from skdice.engine.layouts.layout import Padding, nothing_further, pool
 from skdice.engine.parts import settle_attention
 from skdice.text.encoding import Window
 
-IN_MEMORY = 2**30  # bytes; larger tables are kept in a file
 BLOCK = 4096  # rows processed at a time
 BLOCK_ON_GPU = 1024  # rows, of which the next are tokenised while it computes
 
@@ -89,10 +87,7 @@ def run_encoder(
         return layout.for_each(windows, batch_size, lambda inputs: graphs(inputs)[0].cpu())
     finally:
         settle_attention(module, "cpu")
-        recorded = graphs.recorded
-        graphs.shapes.clear()
-        if recorded:
-            give_memory_back()
+        graphs.close()
 
 
 def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -> np.ndarray:
@@ -128,21 +123,6 @@ def frozen_vectors(
         device=device,
         dtype=autocast_dtype(model.precision, device),
     )
-
-
-# ---- large tables
-
-
-def empty_table(n_rows: int, n_columns: int) -> np.ndarray:
-    """An array of float32 to be filled; past 1 GiB in a temporary file, deleted with the array.
-
-    Python's `tempfile` chooses its folder, which ``TMPDIR`` can set.
-    """
-    shape = n_rows, n_columns
-    if 4 * n_rows * n_columns <= IN_MEMORY:
-        return np.empty(shape, dtype=np.float32)
-    with tempfile.TemporaryFile() as file:
-        return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
 
 
 def blocks(n_rows: int) -> Iterator[slice]:

@@ -6,11 +6,40 @@ A class describes its own parameters, and those by which it means something of i
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import re
 from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
+
+
+# What people give by the names of other libraries or of earlier versions, and the way here.
+_OTHER_NAMES = {
+    "learning_rate": "did you mean lr?",
+    "num_train_epochs": "did you mean max_epochs?",
+    "epochs": "did you mean max_epochs?",
+    "per_device_train_batch_size": "did you mean batch_size?",
+    "model_name": "did you mean backbone?",
+    "class_weight": "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)",
+    "cache": "give Pipeline(memory=...) of scikit-learn a folder",
+}
+
+
+def with_way_out(cls: Class) -> Class:
+    """Let a class name its parameter when it is given one by a name from elsewhere."""
+    init: Any = vars(cls)["__init__"]
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        known = inspect.signature(init).parameters
+        for name in kwargs:
+            if name in _OTHER_NAMES and name not in known:
+                raise TypeError(f"{cls.__name__} has no {name}: {_OTHER_NAMES[name]}")
+        init(self, *args, **kwargs)
+
+    cls.__init__ = __init__  # type: ignore[misc]
+    return cls
 
 
 def _entries(section: str) -> dict[str, str]:
@@ -29,6 +58,8 @@ pos_label : label or None
     stacking, bagging, one-vs-rest) give the number.
 backbone : str
     An encoder or decoder that `AutoModel` loads, by hub id or local folder.
+revision : str or None
+    A branch, a tag or a commit of the backbone on the hub; None is its newest commit.
 max_length : int or None
     Longest window in subwords; None is what the backbone allows, 512 at most.
 """)
@@ -129,6 +160,7 @@ def documented(cls: Class) -> Class:
 
     The signature gets the order of the docstring.
     """
+    with_way_out(cls)
     doc = inspect.cleandoc(cls.__doc__ or "")
     parts = re.split(r"(?m)^((?:Parameters|Attributes)\n-+\n)((?:.+\n)+)", doc)
     if len(parts) == 1:  # `python -OO` removes docstrings

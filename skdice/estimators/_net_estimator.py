@@ -142,6 +142,11 @@ class NetEstimator(OldNames):
                 f"net_params holds {sorted(of_estimator)}, which the estimator has itself: a loss, "
                 "callbacks, early_stopping or X_val, warm_start"
             )
+        if (self.net_params or {}).get("compile"):
+            raise ValueError(
+                "net_params={'compile': True}: batches differ in shape, and torch.compile would "
+                "compile for each. Leave it out; on a GPU updates are CUDA graphs without it"
+            )
         check_callbacks(self.callbacks)
         if self.checkpoint_dir is not None:
             self._check_checkpoints()

@@ -15,10 +15,8 @@ from skdice.losses.base import resolve_loss
 from skdice.tasks.cards import card_of
 
 
-def model_card(estimator: Any, metrics: dict[str, float]) -> str:
-    """Markdown, with the metadata that the hub reads."""
-    from huggingface_hub import ModelCardData
-
+def model_card(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) -> str:
+    """Markdown, with the metadata that the hub reads; `card` holds more of it, or other."""
     if not all(isinstance(value, Real) for value in metrics.values()):
         raise TypeError(f"metrics={metrics!r} must map names to numbers, as in {{'test F1': 0.47}}")
     pipeline_tag = card_of(estimator.task).hub_tag
@@ -26,15 +24,10 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     native = isinstance(estimator.module_, TaskModel)
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
-    data = ModelCardData(
-        base_model=name if on_hub else None,
-        library_name="transformers" if native else "skdice",
-        pipeline_tag=pipeline_tag,
-        tags=["skdice", "imbalanced"],
-    )
+    at = f" at {_text(estimator.revision)}" if estimator.revision else ""
     rows = [
         ("Task", estimator.task.name),
-        ("Backbone", name if on_hub else "a local folder"),
+        ("Backbone", f"{name}{at}" if on_hub else "a local folder"),
         ("Architecture", type(estimator.module_.model if native else estimator.module_).__name__),
         ("Loss", f"{_code(estimator.loss)}, that is {_code(repr(resolve_loss(estimator.loss)))}"),
         ("Epochs", f"{len(estimator.net_.epochs())}"),
@@ -45,7 +38,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
         *((package, version(package)) for package in ("torch", "transformers", "scikit-learn")),
     ]
     parts = [
-        f"---\n{data.to_yaml()}\n---\n",
+        f"---\n{_metadata(estimator, metrics, card)}\n---\n",
         f"# {type(estimator).__name__}\n",
         f"A model for {pipeline_tag}, trained with skdice for "
         "data in which the positive class is rare.\n",
@@ -56,6 +49,35 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
         shown = [(_text(metric), f"{value:.4g}") for metric, value in metrics.items()]
         parts += ["## Scores\n\nAs given by whoever trained the model.\n", _table(("", ""), shown)]
     return "\n".join([*parts, "## Use\n", *_usage(estimator, native)])
+
+
+def _metadata(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) -> str:
+    """YAML: what is known of the model, and what `card` says of it."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    name, task = str(estimator.backbone), estimator.task
+    known = {
+        "base_model": name if backbones.is_hub_id(name) else None,
+        "library_name": "transformers" if isinstance(estimator.module_, TaskModel) else "skdice",
+        "license": backbones.license_of(name, estimator.revision),
+        "model_name": type(estimator).__name__,
+        "pipeline_tag": card_of(task).hub_tag,
+        "tags": ["skdice", "imbalanced"],
+    }
+    datasets = card.get("datasets") or "unknown"
+    dataset = datasets if isinstance(datasets, str) else str(datasets[0])
+    scores = [
+        EvalResult(
+            task_type=card_of(task).hub_tag,
+            dataset_type=dataset,
+            dataset_name=dataset,
+            metric_type=metric,
+            metric_value=float(value),
+        )
+        for metric, value in metrics.items()
+    ]
+    data = {**known, "eval_results": scores or None, **card}
+    return ModelCardData(**data).to_yaml()
 
 
 def _data(estimator: Any) -> list[str]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -19,7 +15,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
-from skdice._checks import check_arguments, kinds_of
 from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice._fitting import all_or_nothing, check_params
 from skdice._types import Data, Rows
@@ -27,21 +22,26 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.vectors import run_encoder, vectors_of_rows
+from skdice.estimators._documented import with_way_out
 from skdice.inputs.texts import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 
 
+@with_way_out
 @dataclass(kw_only=True, eq=False, repr=False)
 class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn texts, or pairs of texts, into vectors of a transformer that is not trained.
 
     Resamplers that interpolate, such as SMOTE, and every classifier of scikit-learn can follow it
-    in a pipeline.
+    in a pipeline. With ``Pipeline(memory="folder")`` the vectors of the same training texts are
+    computed once, in this process or another, as for every transformer of scikit-learn.
 
     Parameters
     ----------
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
         An encoder or decoder that `AutoModel` loads, by hub id or local folder.
+    revision : str or None, default=None
+        A branch, a tag or a commit of the backbone on the hub; None is its newest commit.
     pooling : {"mean", "cls", "max"}, default="mean"
         How the hidden states of a text become one vector.
     layer : int, default=-1
@@ -55,15 +55,11 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     long_texts : {"windows", "truncate"}, default="windows"
         What to do with texts and joint pairs above `max_length`: read them in windows as in
         `DiceSequenceClassifier`, whose vectors are averaged (with ``pooling="max"`` the maximum is
-        taken), or leave out the rest. `transform` warns if something is left out of texts that it
-        encodes; those in the `cache` were encoded before.
+        taken), or leave out the rest. `transform` warns if something is left out.
     batch_size : int, default=64
     precision : {"auto", "fp32", "bf16"}, default="auto"
         ``"auto"`` is bf16 on a CUDA device that has it and fp32 elsewhere.
     device : str, default="auto"
-    cache : str, Path or None, default=None
-        Folder in which vectors are kept by content: a text that was seen with the same weights
-        and settings is not encoded again, in this process or another.
 
     Attributes
     ----------
@@ -91,6 +87,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "backbone": [str, Path],
+        "revision": [str, None],
         "pooling": [StrOptions({"mean", "cls", "max"})],
         "layer": [Integral],
         "pairs": [StrOptions({"separate", "joint"})],
@@ -99,10 +96,10 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "precision": [StrOptions({"auto", "fp32", "bf16"})],
         "device": [str],
-        "cache": [str, Path, None],
     }
 
     backbone: str = DEFAULT_BACKBONE
+    revision: str | None = None
     pooling: str = "mean"
     layer: int = -1
     pairs: str = "separate"
@@ -111,7 +108,6 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     batch_size: int = 64
     precision: str = "auto"
     device: str = "auto"
-    cache: str | Path | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -138,15 +134,14 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             For bad parameters or texts, before anything is loaded.
         """
         self._check_params()
-        check_arguments(kinds_of(type(self)), {"cache": self.cache})
-        backbones.find_backbone(self.backbone)
+        backbones.find_backbone(self.backbone, self.revision)
         texts = as_texts(X)
-        tokenizer = backbones.load_tokenizer(self.backbone)
+        tokenizer = backbones.load_tokenizer(self.backbone, self.revision)
         with seeded(0, "cpu"):
-            encoder = backbones.load_encoder(self.backbone).eval().requires_grad_(False)
+            encoder = backbones.load_encoder(self.backbone, self.revision)
         self._check_fits(encoder, tokenizer)
         check_feature_names(self, X, reset=True)
-        self.encoder_, self.tokenizer_ = encoder, tokenizer
+        self.encoder_, self.tokenizer_ = encoder.eval().requires_grad_(False), tokenizer
         self.n_features_in_ = check_width(texts, None, self)
         return self
 
@@ -222,10 +217,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _vectors(self, texts: Sequence[Any]) -> np.ndarray:
         """One vector for each text; equal texts are encoded once."""
         distinct = list(dict.fromkeys(texts))
-        if self.cache is None:
-            table = dict(zip(distinct, self._encode(distinct), strict=True))
-        else:
-            table = self._through_cache(distinct, Path(self.cache).expanduser())
+        table = dict(zip(distinct, self._encode(distinct), strict=True))
         return np.stack([table[text] for text in texts])
 
     def _encode(self, texts: list[Any]) -> np.ndarray:
@@ -249,49 +241,3 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if self.precision != "auto":
             return self.precision
         return "bf16" if has_bf16(device) else "fp32"
-
-    # ---- the cache
-
-    def _through_cache(self, texts: list[Any], folder: Path) -> dict[Any, np.ndarray]:
-        """Vectors of `texts`; missing ones are encoded and added."""
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / "features.sqlite"
-        salt = self._fingerprint()
-        keys = {text: hashlib.sha256(salt + repr(text).encode()).digest() for text in texts}
-        try:
-            with closing(sqlite3.connect(file, timeout=300)) as database:
-                with database:
-                    database.execute(
-                        "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)"
-                    )
-                query = "SELECT value FROM vectors WHERE key = ?"
-                rows = {t: database.execute(query, (keys[t],)).fetchone() for t in texts}
-                table = {t: np.frombuffer(row[0], np.float32) for t, row in rows.items() if row}
-                if missing := [text for text in texts if text not in table]:
-                    new = dict(zip(missing, self._encode(missing), strict=True))
-                    added = [(keys[text], vector.tobytes()) for text, vector in new.items()]
-                    with database:
-                        database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", added)
-                    table |= new
-        except sqlite3.DatabaseError as error:
-            raise ValueError(
-                f"cache={str(self.cache)!r}: {file.name} there cannot be used ({error}): remove "
-                "it, or give another folder"
-            ) from error
-        return table
-
-    def _fingerprint(self) -> bytes:
-        """A digest of everything but the texts that the vectors depend on."""
-        config = {**self.encoder_.config.to_dict(), "_name_or_path": None}
-        digest = hashlib.sha256(repr(sorted(config.items(), key=str)).encode())
-        for name, values in self.encoder_.state_dict().items():
-            digest.update(name.encode())
-            digest.update(values.cpu().reshape(-1).view(torch.uint8).numpy().data)
-        tokenizer = json.loads(self.tokenizer_.backend_tokenizer.to_str())
-        # Every call sets these anew, so they tell nothing about the tokenizer.
-        tokenizer.update(truncation=None, padding=None)
-        digest.update(json.dumps(tokenizer).encode())
-        kind = self._dtype(resolve_device(self.device))
-        settings = self.pooling, self.layer, self.max_length, self.long_texts, kind
-        digest.update(repr(settings).encode())
-        return digest.digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from pathlib import Path
@@ -10,13 +11,19 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
-from skdice.folders import settled
+from skdice.folders import refuse_left
 
 
-def local_folder(source: str | Path) -> Path:
+def local_folder(source: str | Path, revision: str | None) -> Path:
     """A folder as it is, or the files of a repository on the hub."""
-    folder = settled(Path(source).expanduser())
+    folder = Path(source).expanduser()
+    refuse_left(folder)
     if folder.is_dir():
+        if revision is not None:
+            raise ValueError(
+                f"revision={revision!r} is for a hub id, and {str(source)!r} is a folder: leave "
+                "revision out"
+            )
         return folder
     name = str(source)
     if isinstance(source, Path) or not backbones.is_hub_id(name):
@@ -28,12 +35,12 @@ def local_folder(source: str | Path) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name))
+        return Path(snapshot_download(name, revision=revision))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise ValueError(
             f"{name!r} is no folder, and could not be fetched from the hub "
-            f"({type(error).__name__}): check the name, the network and, for a private repository, "
-            "hf auth login"
+            f"({type(error).__name__}): check the name, the revision, the network and, for a "
+            "private repository, hf auth login"
         ) from error
 
 
@@ -42,10 +49,12 @@ def push(
     repo_id: str,
     private: bool | None,
     metrics: dict[str, float] | None,
+    card: dict[str, Any] | None,
     token: str | None,
 ) -> str:
     """Upload what `save_pretrained` of a model writes; returns the address of the commit."""
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
 
     check_is_fitted(model)
     if not backbones.is_hub_id(repo_id):
@@ -54,9 +63,13 @@ def push(
         )
     if token is not None and not re.fullmatch("[!-~]+", token):
         raise ValueError("token is empty, or holds characters that no token has")
-    kind = type(getattr(model, "estimator_", model)).__name__
+    inner = getattr(model, "estimator_", model)
+    kind, backbone = type(inner).__name__, str(getattr(inner, "backbone", "."))
+    if backbones.is_hub_id(backbone) and not Path(backbone).is_dir():
+        with contextlib.suppress(HfHubHTTPError, OSError):  # a private one, or one without a card
+            hf_hub_download(backbone, "README.md", revision=inner.revision, token=token)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = model.save_pretrained(temporary, metrics=metrics)
+        folder = model.save_pretrained(temporary, metrics=metrics, card=card)
         api = HfApi(token=token)
         api.create_repo(repo_id, private=private, exist_ok=True)
         done = api.upload_folder(

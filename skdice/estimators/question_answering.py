@@ -55,8 +55,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
     on_misaligned : {"raise", "drop", "expand"}
         What to do with an answer that its context does not hold at its start: an error; leave
         answer and question out; or take the nearest place that holds it.
-    language : {"en", "zh"}
-        How `score` compares answers: by words, or by Chinese characters.
     batch_size : int
         Windows in a batch; the overlap losses count over their tokens.
     early_stopping : bool
@@ -97,7 +95,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "max_answer_length": [Interval(Integral, 1, None, closed="left")],
         "null_threshold": [StrOptions({"auto"}), Interval(Real, None, None, closed="both")],
         "on_misaligned": [StrOptions(set(MISALIGNED))],
-        "language": [StrOptions({"en", "zh"})],
     }
 
     loss: str | Loss = "dsc"
@@ -106,7 +103,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
     max_answer_length: int = 30
     null_threshold: str | float = "auto"
     on_misaligned: str = "raise"
-    language: str = "en"
     batch_size: int = 16
 
     null_threshold_: float = field(init=False)

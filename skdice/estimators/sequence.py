@@ -9,7 +9,7 @@ import numpy as np
 
 from skdice._compat import HasMethods, StrOptions
 from skdice._types import ArrayLike, Data, Rows
-from skdice.engine.vectors import BLOCK, empty_table, frozen_vectors, unfitted_copy, vectors_of_rows
+from skdice.engine.vectors import BLOCK, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import FromLogits
@@ -143,12 +143,11 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
         -------
         ndarray of shape (n, hidden_size)
             Of a text in several windows their mean, or with ``pooling="max"`` their maximum.
-            Above 1 GiB it is a `numpy.memmap` in a temporary file.
         """
         self._check_params()
         texts, cuts, blank = self.task.inputs(X), Cuts(), unfitted_copy(self)
         pooling = "cls" if self.pooling == "native" else self.pooling
-        table = empty_table(len(texts), blank.module_.encoder.config.hidden_size)
+        table = np.empty((len(texts), blank.module_.encoder.config.hidden_size), np.float32)
         for part in text_blocks(texts, BLOCK, CHARACTERS):
             windows = self.task.encode(blank, texts[part], cuts)
             vectors = frozen_vectors(blank, windows, pooling)

@@ -30,7 +30,7 @@ from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
 from skdice.estimators.old_names import as_now
 from skdice.exceptions import ServingWarning
-from skdice.folders import replaced, unchanged
+from skdice.folders import replaced
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import Task
 from skdice.tasks.cards import card_of
@@ -38,6 +38,8 @@ from skdice.tasks.cards import card_of
 FORMAT = 4
 STATE = "skdice.json"
 HEAD = "head.safetensors"
+# Parameters that further training cannot change.
+MADE_OF = ("backbone", "revision", "adapter")
 # The files and folders that programs which load a model look for.
 _MODEL_FILES = re.compile(
     r"encoder|skdice\.json|head\.safetensors|MODEL_CARD\.md|chat_template\.jinja"
@@ -46,8 +48,8 @@ _MODEL_FILES = re.compile(
     r"|(special_tokens_map|vocab|tekken)\.json|(vocab|merges)\.txt|additional_chat_templates"
     r"|(tokenizer|spiece|spm|sentencepiece.*|tiktoken)\.model"
 )
-# What the last fit chose, or was given.
-_CHOSEN = ("lr_", "max_epochs_", "tuned_for_")
+# What the last fit chose, or was given; `skdice train` notes how its table was read.
+_CHOSEN = ("lr_", "max_epochs_", "tuned_for_", "table_")
 # Settings of training that may hold code; a loaded estimator predicts without them.
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
@@ -103,7 +105,12 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
 # ---- saving
 
 
-def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = None) -> Path:
+def save(
+    estimator: Any,
+    folder: str | Path,
+    metrics: dict[str, float] | None = None,
+    card: dict[str, Any] | None = None,
+) -> Path:
     """Write `estimator` to `folder`, which is replaced as a whole when all is written."""
     module = estimator.module_
     _check_numbers(module, "the fitted model")
@@ -118,7 +125,7 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
         "history": _history(estimator),
         "chosen": {name: vars(estimator)[name] for name in _CHOSEN if name in vars(estimator)},
     }
-    card = model_card(estimator, metrics or {})
+    readme = model_card(estimator, metrics or {}, card or {}).encode()
     if caveat := card_of(estimator.task).pipeline_caveat(estimator):
         warn(caveat, ServingWarning)
     if estimator.verbose and not isinstance(module, TaskModel):
@@ -132,8 +139,8 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
             for path in sorted(new.rglob("*"))
             if path.is_file()
         }
-        state["card"] = hashlib.sha256(card.encode()).hexdigest()
-        (new / _card_name(Path(folder))).write_bytes(card.encode())
+        state["card"] = hashlib.sha256(readme).hexdigest()
+        (new / _card_name(Path(folder))).write_bytes(readme)
         state["checksum"] = _checksum_of(state)
         text = json.dumps(state, indent=2, ensure_ascii=False)
         (new / STATE).write_text(text, encoding="utf-8")
@@ -141,8 +148,8 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
 
 
 def is_model_file(name: str) -> bool:
-    """Return True if this is the name of a part of a saved model, or of what a killed save left."""
-    return _MODEL_FILES.fullmatch(name) is not None or name.startswith(".writing-")
+    """Return True if this is the name of a part of a saved model."""
+    return _MODEL_FILES.fullmatch(name) is not None
 
 
 def _card_name(folder: Path) -> str:
@@ -239,10 +246,6 @@ def read_state(folder: Path) -> dict[str, Any]:
 def load(cls: type[Any], folder: Path, device: str) -> Any:
     """Read an estimator of class `cls` from `folder`."""
     check_device(device)
-    return unchanged(folder, lambda: _load(cls, folder, device))
-
-
-def _load(cls: type[Any], folder: Path, device: str) -> Any:
     state = read_state(folder)
     if state["class"] != cls.__name__:
         raise ValueError(
@@ -262,6 +265,8 @@ def _load(cls: type[Any], folder: Path, device: str) -> Any:
     where = folder if state["task_model"] else folder / "encoder"
     estimator.module_ = _read_module(estimator, where, state)
     estimator.tokenizer_ = backbones.load_tokenizer(str(where))
+    if read_state(folder) != state:
+        raise ValueError(f"{str(folder)!r} was saved anew while it was read: read it again")
     return ready(estimator, state["history"], device)
 
 
@@ -274,7 +279,7 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     """Give a net to an estimator whose module was loaded."""
     _check_numbers(estimator.module_, "the folder's model")
     freeze(estimator.module_, estimator.frozen)
-    estimator.module_.made_of = {n: shown(getattr(estimator, n)) for n in ("backbone", "adapter")}
+    estimator.module_.made_of = {name: shown(getattr(estimator, name)) for name in MADE_OF}
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
@@ -327,17 +332,19 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
 def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderModule:
     """The module whose weights, or those of an adapter to its backbone, are in `where`."""
     head, dropout = estimator.task.head, estimator.dropout
-    source = _local_backbone(estimator.backbone) if state["adapter"] else str(where)
+    source = str(where)
+    if state["adapter"]:
+        source = _local_backbone(estimator.backbone, estimator.revision)
     n_outputs, config = estimator.task.n_outputs(estimator), backbones.load_config(str(where))
     if not state["task_model"]:
         with seeded(0, "cpu"):
-            encoder = backbones.load_encoder(source, config)
+            encoder = backbones.load_encoder(source, config=config)
             module: EncoderModule = estimator.task.assemble(estimator, encoder, n_outputs)
         _read_own_head(module, where.parent)
         module.pooling = state["fitted"].get("pooling")
     elif state["adapter"]:
         with seeded(0, "cpu"):
-            model = backbones.load_with_head(source, head, n_outputs, config)
+            model = backbones.load_with_head(source, head, n_outputs, config=config)
         module = TaskModel(model, head, dropout)
     else:
         module = TaskModel(read_model(source, estimator.task), head, dropout)
@@ -353,9 +360,9 @@ def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderM
     return module
 
 
-def _local_backbone(backbone: str) -> str:
+def _local_backbone(backbone: str, revision: str | None) -> str:
     """Where the backbone of an adapter lies; one that would have to be fetched is refused."""
-    where = backbones.find_backbone(backbone)
+    where = backbones.find_backbone(backbone, revision)
     if not Path(where).is_dir():
         raise ValueError(
             f"backbone={backbone!r}, to which the saved adapter belongs, is not on this machine, "
@@ -376,9 +383,9 @@ def _read_own_head(module: EncoderModule, folder: Path) -> None:
         module.load_state_dict(head, strict=False)
 
 
-def read_model(where: str, task: Task) -> Any:
+def read_model(where: str, task: Task, revision: str | None = None) -> Any:
     """A model with the head of a task; no weight may be missing, left over or random."""
-    config, head = backbones.load_config(where), task.head
+    config, head = backbones.load_config(where, revision), task.head
     cls = backbones.class_with_head(head, config)
     architecture = (config.architectures or ["no architecture"])[0]
     if cls is None or architecture != cls.__name__:
@@ -387,7 +394,7 @@ def read_model(where: str, task: Task) -> Any:
             "estimator of its task, or give it as backbone= and fit"
         )
     with seeded(0, "cpu"), _reading(where):
-        model, faults = backbones.load_weights(cls, where, config)
+        model, faults = backbones.load_weights(cls, where, config, revision)
     words = {"missing": "lacks", "unexpected": "has besides", "mismatched": "has other sizes of"}
     for what, word in words.items():
         # Older versions of transformers wrote these, and heads of positions do not use them.
@@ -416,10 +423,11 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
     params = card.params_around_model(params)
     estimator = cls(**{"backbone": str(source), "device": device, **params})
     estimator._check_params()
-    where = backbones.find_backbone(str(source))
-    model, tokenizer = unchanged(
-        Path(where), lambda: (read_model(where, cls.task), backbones.load_tokenizer(where))
-    )
+    revision = estimator.revision
+    where = backbones.find_backbone(str(source), revision)
+    revision = None if Path(where).is_dir() else revision
+    model = read_model(where, cls.task, revision)
+    tokenizer = backbones.load_tokenizer(where, revision)
     module = TaskModel(model, cls.task.head, estimator.dropout)
     fitted = card.fitted_of(estimator, model.config)
     estimator._restore_fitted(fitted)

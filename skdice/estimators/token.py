@@ -10,7 +10,7 @@ import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._types import ArrayLike, Data, Rows
-from skdice.engine.vectors import blocks, empty_table, frozen_vectors, unfitted_copy
+from skdice.engine.vectors import blocks, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import SpanScores
 from skdice.estimators.transformer import TransformerEstimator
@@ -191,15 +191,14 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         Returns
         -------
         ndarray of shape (n_words, hidden_size)
-            The words of all sentences, one sentence after the other. Above 1 GiB it is a
-            `numpy.memmap` in a temporary file.
+            The words of all sentences, one sentence after the other.
         """
         self._check_params()
         task, sentences = self.task, self.task.inputs(X)
         blank = unfitted_copy(self)
         sentences = task.sources(blank, sentences)
         first = np.cumsum([0, *task.n_words(sentences)])
-        table = empty_table(int(first[-1]), blank.module_.encoder.config.hidden_size)
+        table = np.empty((int(first[-1]), blank.module_.encoder.config.hidden_size), np.float32)
         for part in blocks(len(sentences)):
             table[first[part.start] : first[part.stop]] = 0  # words that no window holds
             windows = task.encode(blank, sentences[part])

@@ -23,7 +23,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, tell_of_few_rows
+from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, warn_of_few_rows
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
@@ -39,7 +39,6 @@ from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
-MADE_OF = ("backbone", "adapter")  # parameters that further training cannot change
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
@@ -64,6 +63,7 @@ class TransformerEstimator(Scored, NetEstimator):
         **NetEstimator._parameter_constraints,
         **_AUTO,
         "backbone": [str, Path],
+        "revision": [str, None],
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
         **OF_TEXT_NET,
         "frozen": [
@@ -76,6 +76,7 @@ class TransformerEstimator(Scored, NetEstimator):
         "warm_start": ["boolean"],
     }
     backbone: str = DEFAULT_BACKBONE
+    revision: str | None = None
     max_length: int | None = None
     max_epochs: int | str = "auto"
     lr: float | str = "auto"
@@ -130,7 +131,7 @@ class TransformerEstimator(Scored, NetEstimator):
                     "whole encoder by itself; leave frozen=None"
                 )
         if mode == "fresh":
-            backbones.find_backbone(self.backbone)
+            backbones.find_backbone(self.backbone, self.revision)
             return
         for name, before in self.module_.made_of.items():
             if (now := shown(getattr(self, name))) != before:
@@ -188,7 +189,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         if plan.mode == "fresh":
-            self.module_.made_of = {name: shown(getattr(self, name)) for name in MADE_OF}
+            self.module_.made_of = {name: shown(getattr(self, name)) for name in storage.MADE_OF}
         if plan.mode == "warm":  # the parameters may have been set since
             self.module_ = copy.deepcopy(self.module_)
             freeze(self.module_, self.frozen)
@@ -206,7 +207,7 @@ class TransformerEstimator(Scored, NetEstimator):
         if plan.cuts.n_cut:
             self._tell(plan.cuts)
         if plan.epochs is None:  # not one of many calls
-            tell_of_few_rows(self, plan)
+            warn_of_few_rows(plan)
 
     # ---- predictions
 
@@ -343,7 +344,11 @@ class TransformerEstimator(Scored, NetEstimator):
 
     @checked
     def save_pretrained(
-        self, folder: str | Path, *, metrics: dict[str, float] | None = None
+        self,
+        folder: str | Path,
+        *,
+        metrics: dict[str, float] | None = None,
+        card: dict[str, Any] | None = None,
     ) -> Path:
         """Write the fitted estimator as a model of transformers, with all other state as JSON.
 
@@ -361,7 +366,11 @@ class TransformerEstimator(Scored, NetEstimator):
             as a whole, when the new one is complete; other files stay. If others wrote or changed
             the README.md, that stays too, and the card is ``MODEL_CARD.md``.
         metrics : dict or None, default=None
-            Scores for the model card, such as ``{"test F1": 0.471}``.
+            Scores for the model card, such as ``model.evaluate(X_test, y_test)``.
+        card : dict or None, default=None
+            More of the card's metadata, by the hub's names, such as ``{"language": "en",
+            "datasets": "sms_spam", "license": "mit"}``. The license is the backbone's if its
+            README.md is on this machine and says one; `metrics` become the ``model-index``.
 
         Returns
         -------
@@ -387,11 +396,13 @@ class TransformerEstimator(Scored, NetEstimator):
             If the folder or the one that holds it cannot be written; what was there stays.
         """
         self._check_fitted()
-        return storage.save(self, folder, metrics)
+        return storage.save(self, folder, metrics, card)
 
     @classmethod
     @checked
-    def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
+    def from_pretrained(
+        cls, folder: str | Path, *, device: str = "auto", revision: str | None = None
+    ) -> Self:
         """Read an estimator that `save_pretrained` wrote; nothing in the files is executed.
 
         It predicts as before and can be trained further. `callbacks`, `net_params` and `sampler`
@@ -404,6 +415,8 @@ class TransformerEstimator(Scored, NetEstimator):
             the backbone of an adapter must be there too, or in the hub's cache.
         device : str, default="auto"
             Device to predict on.
+        revision : str or None, default=None
+            A branch, a tag or a commit of the repository; None is its newest commit.
 
         Returns
         -------
@@ -416,7 +429,7 @@ class TransformerEstimator(Scored, NetEstimator):
             new, or not as it was saved, if weights are NaN, or if an adapter's backbone is not on
             this machine or has other weights.
         """
-        return storage.load(cls, hub.local_folder(folder), device)
+        return storage.load(cls, hub.local_folder(folder, revision), device)
 
     @classmethod
     @checked
@@ -433,9 +446,9 @@ class TransformerEstimator(Scored, NetEstimator):
             A folder, or the id of a model on the hub.
         device : str, default="auto"
         **params : dict
-            Of the estimator, such as ``loss="dsc"``. In a classifier `pooling` is ``"native"``, and
-            of two classes the model's second is the positive one unless `pos_label` names the
-            other.
+            Of the estimator, such as ``loss="dsc"`` or `revision`. In a classifier `pooling` is
+            ``"native"``, and of two classes the model's second is the positive one unless
+            `pos_label` names the other.
 
         Returns
         -------
@@ -483,6 +496,7 @@ class TransformerEstimator(Scored, NetEstimator):
         *,
         private: bool | None = None,
         metrics: dict[str, float] | None = None,
+        card: dict[str, Any] | None = None,
         token: str | None = None,
     ) -> str:
         """Upload what `save_pretrained` writes to the Hugging Face hub.
@@ -493,8 +507,8 @@ class TransformerEstimator(Scored, NetEstimator):
             Such as ``"ann/town-notes-tagger"``; made if missing.
         private : bool or None, default=None
             Of a repository that is made; None takes the organisation's setting.
-        metrics : dict or None, default=None
-            As in `save_pretrained`.
+        metrics, card : dict or None, default=None
+            As in `save_pretrained`; the backbone's license is fetched from the hub.
         token : str or None, default=None
             None is the one that ``hf auth login`` stored.
 
@@ -510,4 +524,4 @@ class TransformerEstimator(Scored, NetEstimator):
         ValueError
             If `repo_id` is no possible name of a repository.
         """
-        return hub.push(self, repo_id, private, metrics, token)
+        return hub.push(self, repo_id, private, metrics, card, token)

@@ -1,73 +1,50 @@
 """Looking at data and results."""
 
-from __future__ import annotations
-
+# ruff: noqa: F403
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from skdice.inspection.class_balance import Imbalance, imbalance, reading_imbalance
-
-# These are loaded at once: a function has the name of its module, and no other loads torch.
-from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
-from skdice.inspection.highlighted import show_entities, show_tags
-from skdice.inspection.span_scores import span_hits, span_probabilities
-from skdice.inspection.tagging_errors import SpanConfusionDisplay, span_errors
-from skdice.inspection.training import TrainingHistoryDisplay
+from skdice._names import refuse_old_name
 
 if TYPE_CHECKING:
-    from skdice.inspection.comparison import ComparisonDisplay
-    from skdice.inspection.decision import DecisionDisplay
-    from skdice.inspection.gradients import LossGradientDisplay
-    from skdice.inspection.misfits import alignment_report
-    from skdice.inspection.next_rows import next_to_label
-    from skdice.inspection.rejection import RejectDisplay
-    from skdice.inspection.report import html_report
-    from skdice.inspection.suspects import suspect_labels
-    from skdice.inspection.sweep import TverskySweepDisplay
+    from skdice.inspection.class_balance import *
+    from skdice.inspection.comparison import *
+    from skdice.inspection.decision import *
+    from skdice.inspection.highlighted import *
+    from skdice.inspection.misfits import *
+    from skdice.inspection.next_rows import *
+    from skdice.inspection.rejection import *
+    from skdice.inspection.report import *
+    from skdice.inspection.span_scores import *
+    from skdice.inspection.suspects import *
+    from skdice.inspection.tagging_errors import *
+    from skdice.inspection.training import *
 
-# What needs a model is loaded, and torch with it, on first use.
+# Each is loaded on first use: counting labels loads no torch.
 _MODULES = {
     "ComparisonDisplay": "comparison",
     "DecisionDisplay": "decision",
-    "LossGradientDisplay": "gradients",
+    "ImbalanceDisplay": "class_balance",
     "RejectDisplay": "rejection",
-    "TverskySweepDisplay": "sweep",
+    "SpanConfusionDisplay": "tagging_errors",
+    "TrainingHistoryDisplay": "training",
     "alignment_report": "misfits",
     "html_report": "report",
+    "imbalance": "class_balance",
     "next_to_label": "next_rows",
+    "show_entities": "highlighted",
+    "show_tags": "highlighted",
+    "span_errors": "tagging_errors",
+    "span_probabilities": "span_scores",
     "suspect_labels": "suspects",
 }
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f"skdice.inspection.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'skdice.inspection' has no attribute {name!r}")
-
-
-__all__ = [
-    "ClassFrequencyDisplay",
-    "ComparisonDisplay",
-    "DecisionDisplay",
-    "Imbalance",
-    "ImbalanceDisplay",
-    "LossGradientDisplay",
-    "RejectDisplay",
-    "SpanConfusionDisplay",
-    "TrainingHistoryDisplay",
-    "TverskySweepDisplay",
-    "alignment_report",
-    "html_report",
-    "imbalance",
-    "next_to_label",
-    "reading_imbalance",
-    "show_entities",
-    "show_tags",
-    "span_errors",
-    "span_hits",
-    "span_probabilities",
-    "suspect_labels",
-]
+    refuse_old_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -1,30 +1,28 @@
-"""The imbalance of data: the paper's Table 1."""
+"""The imbalance of data (the paper's Table 1), as numbers and as a picture."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skdice._checks import check_choice, checked, position
+from skdice._checks import check_choice, check_has, checked, position
 from skdice._types import Data
-from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import Labels, is_indicator, read_labels
 from skdice.inputs.rows import as_row_list, is_missing
-from skdice.inputs.sentences import as_entities, as_sentences, first_item, holds_tags
-from skdice.inputs.texts import as_texts
+from skdice.inputs.sentences import holds_tags
+from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.decisions.positive import positive_class
 
-_TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-@checked
 @dataclass(frozen=True)
 class Imbalance:
-    """Counts of negatives and positives.
+    """Counts of negatives and positives, as `imbalance` gives them.
 
     Attributes
     ----------
@@ -35,13 +33,6 @@ class Imbalance:
     counts : dict
         Examples of each class, the most frequent first. Where a row may have several labels, a row
         counts for each of them.
-
-    Examples
-    --------
-    >>> from skdice.inspection import Imbalance
-    >>> counts = Imbalance("examples", 90, 10, "ham", {"ham": 90, "spam": 10})
-    >>> counts.ratio
-    9.0
     """
 
     unit: str
@@ -49,13 +40,6 @@ class Imbalance:
     n_positive: int
     background: Any
     counts: dict[Any, int]
-
-    def __post_init__(self) -> None:
-        if self.unit not in ("tokens", "examples") or min(self.n_negative, self.n_positive) < 0:
-            raise ValueError(
-                f"unit={self.unit!r}, n_negative={self.n_negative}, n_positive={self.n_positive}: "
-                "the unit is 'tokens' or 'examples', and counts are not negative"
-            )
 
     @property
     def ratio(self) -> float:
@@ -109,83 +93,19 @@ columns, or sets of names
     if not several and not rows:
         raise ValueError("y is empty: give at least one label")
     tagged = holds_tags(rows)
-    if tagged:
-        n_of = _tags_in(rows)
-    else:
-        read = read_labels(y)
-        if read.multilabel:
-            check_choice("background of several labels a row", background, ("auto",))
-            return _of_several(read)
-        n_of = Counter(read.values.tolist())
-    counts = _frequent_first(n_of)
+    labels = None if tagged else read_labels(y)
+    if labels is not None and labels.multilabel:
+        check_choice("background of several labels a row", background, ("auto",))
+        return _of_several(labels)
+    counts = _frequent_first(_tags_in(rows) if labels is None else Counter(labels.values.tolist()))
     if isinstance(background, str) and background == "auto":
         background = _background(counts, tagged)
     elif background is not None:
-        labels = list(counts)
-        background = labels[position("background", background, labels, "labels")]
+        names = list(counts)
+        background = names[position("background", background, names, "labels")]
     negative = counts[background] if background is not None else 0
-    total = sum(counts.values())
     unit = "tokens" if tagged else "examples"
-    return Imbalance(unit, negative, total - negative, background, counts)
-
-
-def reading_imbalance(X: Data, y: Data) -> Imbalance:
-    """Count tokens that start or end an answer, and all others, as in Table 1 of Li et al. (2020).
-
-    Parameters
-    ----------
-    X : (question, context) pairs, or sentences as lists of tokens
-        In any container that `DiceQuestionAnswerer` or `DiceMRCTagger` takes.
-    y : list of answers, one row for each question; or of tags or (type, start, end) spans
-        For tags and spans, every sentence is asked for every type.
-
-    Returns
-    -------
-    Imbalance
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X or y has another form, or they do not match; the message names the row.
-
-    Notes
-    -----
-    Tokens of a context are words and punctuation marks. An answer counts as two, its start and
-    its end, as in the paper's figures (175K in SQuAD 1.1 for 88K questions).
-
-    Examples
-    --------
-    >>> from skdice.inspection import reading_imbalance
-    >>> reading_imbalance([("Who?", "Ann sings in Rome.")], [[(0, "Ann")]]).to_dict()["counts"]
-    {'other': 3, 'start or end': 2}
-    """
-    if _are_entities(X, y):
-        sentences = as_sentences(X)
-        spans, _ = as_entities(y, sentences)
-        types = {kind for row in spans for kind, _, _ in row}
-        total = len(types) * sum(map(len, sentences))
-        positive = sum(
-            len({s for k, s, _ in row if k == kind}) + len({e for k, _, e in row if k == kind})
-            for row in spans
-            for kind in types
-        )
-    else:
-        pairs = as_texts(X)  # not as_questions(): a row without a question can be counted
-        if isinstance(pairs[0], str):
-            raise ValueError("X holds single texts: each row must be a pair (question, context)")
-        contexts = Counter(context for _, context in pairs)
-        total = sum(n * len(_TOKEN.findall(context)) for context, n in contexts.items())
-        positive = 2 * sum(map(bool, read_answers(y, len(pairs))))
-    counts = {"other": total - positive, "start or end": positive}
-    return Imbalance("tokens", total - positive, positive, "other", counts)
-
-
-def _are_entities(X: Any, y: Any) -> bool:
-    """Tell whether `y` holds tags or (type, start, end) spans, and not answers."""
-    kinds, item = (list, tuple, np.ndarray), first_item(y)
-    if item is None:  # neither answers nor entities: a question and its context are two texts
-        return any(isinstance(row, kinds) and len(row) != 2 for row in as_row_list("X", X))
-    return isinstance(item, str) or (isinstance(item, kinds) and len(item) == 3)
+    return Imbalance(unit, negative, sum(counts.values()) - negative, background, counts)
 
 
 def _tags_in(rows: list[Any]) -> Counter[Any]:
@@ -222,3 +142,62 @@ def _background(counts: dict[Any, int], tagged: bool) -> Any:
         return None
     names = sorted(counts, key=str)
     return names[1 - positive_class(names, [counts[name] for name in names])]
+
+
+@checked
+class ImbalanceDisplay:
+    """Counts of each class on a logarithmic axis, with the background in grey.
+
+    Parameters
+    ----------
+    imbalance : Imbalance
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib figure and axes, after `plot`
+    """
+
+    def __init__(self, imbalance: Imbalance) -> None:
+        check_has("imbalance", imbalance, "counts", "background")
+        self.imbalance = imbalance
+
+    @classmethod
+    def from_labels(
+        cls, y: Data, *, background: Any = "auto", multilabel: bool = False, ax: Axes | None = None
+    ) -> Self:
+        """Draw the labels or tags of a data set.
+
+        Parameters
+        ----------
+        y, background, multilabel
+            As in `skdice.inspection.imbalance`.
+        ax : matplotlib axes or None, default=None
+
+        Raises
+        ------
+        ValueError
+            If `y` is empty or `background` is not in it.
+
+        Examples
+        --------
+        >>> from skdice.inspection import ImbalanceDisplay
+        >>> ImbalanceDisplay.from_labels(["ham"] * 9 + ["spam"]).imbalance.ratio
+        9.0
+        """
+        return cls(imbalance(y, background=background, multilabel=multilabel)).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw a bar for each class, the count beside it."""
+        counts, background = self.imbalance.counts, self.imbalance.background
+        ax = axes_or_new(ax, 6, 0.9 + 0.3 * len(counts))
+        colours = ["#999999" if name == background else "#d55e00" for name in counts]
+        bars = ax.barh(list(map(label_of, counts)), list(counts.values()), color=colours)
+        ax.bar_label(bars, [f"{n:,}" for n in counts.values()], padding=3, fontsize=8)
+        title = f"{self.imbalance.ratio:.1f} negatives for each positive"
+        if background is None:
+            title = "No background class"
+        ax.set(xscale="log", xlabel=self.imbalance.unit, title=title)
+        ax.margins(x=0.15)
+        ax.invert_yaxis()
+        self.figure_, self.ax_ = ax.figure, ax
+        return self

@@ -40,11 +40,6 @@ def as_page(name: str, about: str, body: str) -> str:
     )
 
 
-def listed(examples: list[str]) -> str:
-    """Examples, which are HTML, one below the other."""
-    return "".join(f'<div class="example">{example}</div>' for example in examples)
-
-
 def picture(plot: Any, size: tuple[float, float]) -> str:
     """Return what `plot` draws on axes as an image in the page; pyplot's figures stay."""
     from matplotlib import rc_context

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,42 +21,48 @@ from skdice._checks import (
     shown,
 )
 from skdice._fitting import layers
-from skdice._tables import escaped, html_table
+from skdice._tables import html_table
 from skdice._types import Data, Rows
 from skdice.inputs.answers import read_answers
-from skdice.inputs.labels import as_labels, known_labels
+from skdice.inputs.labels import as_labels, known_labels, paired_labels
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
-from skdice.inspection.classes import items_of, items_of_several, row_counts, summed
+from skdice.inspection.class_counts import row_counts, summed
 from skdice.inspection.highlighted import MarkedRows, outer
-from skdice.inspection.page import as_page, cut, listed, picture
+from skdice.inspection.page import as_page, cut, picture
 from skdice.inspection.tagging_errors import SpanConfusionDisplay
+from skdice.metrics.answers import answer_exact_match_score, answer_f1_score
 from skdice.metrics.classification import precision_recall_f1
 from skdice.tags.pairing import pairs_by_span
 
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
+OF_CLASS = ("class", "precision", "recall", "F1", "F1, 95 %", "true", "predicted")
+OF_ANSWERS = ("questions", "exact match", "exact match, 95 %", "F1", "F1, 95 %", "number")
 
 Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
 
 
-def _refusing_a_path(function: Callable[..., str]) -> Callable[..., str]:
-    """Say what to do to those who give the file as the next argument."""
+class _Wrong(NamedTuple):
+    """A wrong row: its number, a note, and HTML of the row, the truth and the prediction."""
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> str:
-        if len(args) > 3:
-            raise TypeError(
-                f"html_report got {shown(args[3])} after y. It returns the page as a string: write "
-                "it by pathlib.Path('report.html').write_text(html_report(estimator, X, y)). Give "
-                "all that follows y by name, as in title='Spam'"
-            )
-        return function(*args, **kwargs)
-
-    return call
+    row: int
+    note: str
+    body: str
+    true: str
+    predicted: str
 
 
-@_refusing_a_path
+class _Findings(NamedTuple):
+    """What a page shows of a task: the lines of its table, its pictures, and its wrong rows."""
+
+    header: tuple[str, ...]
+    lines: list[list[str]]
+    pictures: list[str]
+    heading: str
+    wrong: list[_Wrong]
+
+
 @checked
 def html_report(
     estimator: Any,
@@ -98,12 +105,13 @@ def html_report(
     Returns
     -------
     str
-        The page, which names what the decision was tuned for.
+        The page, which names what the decision was tuned for. Write it by
+        ``pathlib.Path("report.html").write_text(page)``.
 
     Raises
     ------
     TypeError, NotFittedError
-        If `estimator` holds no fitted estimator of skdice, or a path follows y.
+        If `estimator` holds no fitted estimator of skdice.
     ValueError
         If X, y and y_pred do not match, `labels` holds none of a classifier's, or `n_examples`,
         `n_bootstraps` or `random_state` is negative.
@@ -128,12 +136,12 @@ def html_report(
     *around, model = _parts_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
-    page: Any = {"answers": _answers, "spans": _spans}.get(model.task.judged)
-    if page is None:
-        page = partial(_classes, labels=labels)
+    found_in: Any = {"answers": _answers, "spans": _spans}.get(model.task.judged)
+    if found_in is None:
+        found_in = partial(_classes, labels=labels)
     elif labels is not None:
         raise ValueError(f"labels={shown(labels)} is for classifiers: leave it out")
-    body = page(estimator, model, X, y, y_pred, int(n_examples), resampled)
+    body = _page(found_in(estimator, model, X, y, y_pred, int(n_examples), resampled))
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     of_loss = f", loss {model.loss}" if hasattr(model, "loss") else ""
@@ -168,14 +176,33 @@ def _parts_of(estimator: Any) -> list[Any]:
     return parts
 
 
+def _page(found: _Findings) -> str:
+    examples = [
+        f'<div class="example"><p class="note">row {wrong.row}{wrong.note}</p>{wrong.body}'
+        f'<p class="note">true:</p>{wrong.true}'
+        f'<p class="note">predicted:</p>{wrong.predicted}</div>'
+        for wrong in found.wrong
+    ]
+    return (
+        f'<h2>Scores</h2><div class="wide">{html_table(found.header, found.lines)}</div>'
+        + ("<h2>Pictures</h2>" + "".join(found.pictures) if found.pictures else "")
+        + f"<h2>{found.heading}</h2>"
+        + ("".join(examples) or "<p>None: all rows are right.</p>")
+    )
+
+
+def _bold(text: Any) -> str:
+    return f"<p><b>{cut(text)}</b></p>"
+
+
 # ---- one for each task; a wrong y is refused before anything is predicted. `estimator` predicts,
 # ---- and `model` is the estimator of skdice in it
 
 
 def _spans(
     estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
-) -> str:
-    """The page of a tagger, by spans."""
+) -> _Findings:
+    """The findings of a tagger, by spans."""
     inputs = model.task.inputs(X)
     sentences = model.task.passages(inputs)
     true = model.task.read(model, X, y)[1]
@@ -183,20 +210,17 @@ def _spans(
     true, found = model.task.paired_spans(model, inputs, true, found)
     classes, counts = row_counts(true, found)
     pairs = map(pairs_by_span, true, found)
-    wrong = np.array([sum(right != ours for right, ours in row) for row in pairs])
-    hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
-    examples = []
+    n_wrong = np.array([sum(right != ours for right, ours in row) for row in pairs])
+    hardest = [i for i in np.argsort(-n_wrong, kind="stable")[:n_examples] if n_wrong[i]]
+    wrong = []
     for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
         rows = [(sentences[i], outer(row)) for row in (true[i], spans)]
-        right, ours = MarkedRows(rows, classes)._repr_html_().split("\n")
-        examples.append(
-            f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
-            f'<p class="note">predicted:</p>{ours}'
-        )
-    table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
+        marked = MarkedRows(rows, classes)._repr_html_().split("\n")
+        wrong.append(_Wrong(i, f", {n_wrong[i]} wrong", "", *marked))
+    lines = _class_lines(classes, counts, resampled, ("micro average", "macro average"))
     pictures = _confusion(SpanConfusionDisplay._of_spans(true, found).plot, classes)
-    return _page(table, pictures, examples, "Sentences with the most wrong spans")
+    return _Findings(OF_CLASS, lines, pictures, "Sentences with the most wrong spans", wrong)
 
 
 def _classes(
@@ -208,94 +232,99 @@ def _classes(
     n_examples: int,
     resampled: Resampled,
     labels: Sequence[Any] | None,
-) -> str:
-    """The page of a classifier, by texts, which may have several labels each."""
-    from sklearn.metrics import ConfusionMatrixDisplay
-
+) -> _Findings:
+    """The findings of a classifier, by texts, which may have several labels each."""
     texts, several = as_texts(X), getattr(model, "multilabel_", False)
-    if several:
-        check_lengths(X=texts, y=known_labels(y, model.classes_, True))
-        found = estimator.predict(texts) if y_pred is None else y_pred
-        items = items_of_several(y, found, model.classes_)
-    else:
-        y = as_labels(y, len(texts))
-        if y.ndim != 1:
-            raise ValueError(f"y has shape {y.shape}: give one label for each row of X")
-        items = items_of(y, _predicted(estimator, X, y_pred, len(texts)))
-    true, pred = ([{name for (name,) in row} for row in part] for part in items)
-    wrong = [i for i, (t, p) in enumerate(zip(true, pred, strict=True)) if t != p]
+    read = _label_sets if several else _single_labels
+    true, pred = read(estimator, model, X, y, y_pred, len(texts))
     names = [str(label) for label in np.asarray(estimator.classes_).tolist()]
+    proba = np.asarray(estimator.predict_proba(X))
+    items: Any = ([[(name,) for name in sorted(row)] for row in part] for part in (true, pred))
+    classes, counts = row_counts(*items)
+    mean, heading, pictures = "micro average", "Mistakes that are furthest off", []
+    if not several:
+        mean, heading = "accuracy", "Mistakes with the highest probability"
+        pictures = _confusion(partial(_draw_confusion, true, pred), classes)
     if labels is None:
         two = len(names) == 2 and not several
         labels = [names[int(getattr(model, "positive_", 1))]] if two else []
-    proba = np.zeros((len(texts), len(names)))
-    if wrong or labels:
-        proba = np.asarray(estimator.predict_proba(texts))
-    # How far the worst label is off: of one a text that is the predicted one's probability.
-    worst = []
-    for i in wrong:
-        off = [name for name in (true[i] ^ pred[i] if several else pred[i]) if name in names]
-        far = (abs((name in true[i]) - proba[i, names.index(name)]) for name in off)
-        worst.append(max(far, default=proba[i].max()))
-    examples = []
-    for at in np.argsort(-np.array(worst), kind="stable")[:n_examples]:
-        i = wrong[at]
-        right, ours = (", ".join(sorted(part[i])) or "no label" for part in (true, pred))
-        examples.append(
-            f'<p class="note">row {i}: true <b>{escaped(right)}</b>, predicted '
-            f"<b>{escaped(ours)}</b> ({worst[at]:.2f})</p><p>{cut(texts[i])}</p>"
-        )
-    classes, counts = row_counts(*items)
-    means, heading, pictures = "micro average", "Mistakes that are furthest off", []
-    if not several:
-        means, heading = "accuracy", "Mistakes with the highest probability"
-        look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
-        sides = [[label_of(name) for row in part for name in row] for part in (true, pred)]
-        pictures = _confusion(
-            partial(ConfusionMatrixDisplay.from_predictions, *sides, **look), classes
-        )
     pictures += _curves(labels, names, true, proba)
-    table = _class_table(classes, counts, resampled, (means, "macro average"))
-    return _page(table, pictures, examples, heading)
+    lines = _class_lines(classes, counts, resampled, (mean, "macro average"))
+    wrong = _wrong_texts(texts, true, pred, names, proba, several)[:n_examples]
+    return _Findings(OF_CLASS, lines, pictures, heading, wrong)
+
+
+def _wrong_texts(
+    texts: Any, true: Any, pred: Any, names: list[str], proba: np.ndarray, several: bool
+) -> list[_Wrong]:
+    """The texts with wrong labels, the one whose probability is furthest off first."""
+    found = []
+    for i, (right, ours) in enumerate(zip(true, pred, strict=True)):
+        if right == ours:
+            continue
+        # Of one label a text it is the predicted one's probability.
+        off = [name for name in (right ^ ours if several else ours) if name in names]
+        far = (abs((name in right) - proba[i, names.index(name)]) for name in off)
+        worst = float(max(far, default=proba[i].max()))
+        sides = (_bold(", ".join(sorted(side)) or "no label") for side in (right, ours))
+        found.append((worst, _Wrong(i, f" ({worst:.2f})", f"<p>{cut(texts[i])}</p>", *sides)))
+    return [wrong for _, wrong in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _single_labels(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_rows: int) -> Any:
+    """The true and the predicted label of each text, as sets of one name."""
+    y = as_labels(y, n_rows)
+    if y.ndim != 1:
+        raise ValueError(f"y has shape {y.shape}: give one label for each row of X")
+    labels = paired_labels(y, _predicted(estimator, X, y_pred, n_rows))
+    return [[{str(label)} for label in part] for part in labels]
+
+
+def _label_sets(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_rows: int) -> Any:
+    """The names of the true and of the predicted labels of each text."""
+    names = [str(label) for label in model.classes_.tolist()]
+    true = known_labels(y, model.classes_, True)
+    check_lengths(X=range(n_rows), y=true)
+    found = estimator.predict(X) if y_pred is None else y_pred
+    pred = known_labels(found, model.classes_, True, "y_pred")
+    check_lengths(y=true, y_pred=pred)
+    return [[{names[j] for j in np.flatnonzero(row)} for row in part] for part in (true, pred)]
 
 
 def _answers(
     estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
-) -> str:
-    """The page of a reader of answers, by questions."""
-    from skdice.metrics import answer_exact_match_score, answer_f1_score
-
-    language, pairs = model.language, as_texts(X)
+) -> _Findings:
+    """The findings of a reader of answers, by questions."""
+    pairs = as_texts(X)
     rows = read_answers(y, len(pairs))
     found = _predicted(estimator, X, y_pred, len(rows))
+    measures = (answer_exact_match_score, answer_f1_score)
     exact, f1 = scores = np.array(
-        [
-            [measure([t], [p], language=language) for t, p in zip(rows, found, strict=True)]
-            for measure in (answer_exact_match_score, answer_f1_score)
-        ]
+        [[measure([t], [p]) for t, p in zip(rows, found, strict=True)] for measure in measures]
     )
     given = np.array([bool(row) for row in rows])
-    every = np.ones(len(given), dtype=bool)
-    lines = []
-    for name, kept in (("all", every), ("with answer", given), ("without", ~given)):
-        if kept.any():
-            part = scores[:, kept]
-            (exact_mean, f1_mean), draws = part.mean(axis=1), resampled(part.T).T / kept.sum()
-            exact_ends, f1_ends = map(_interval, draws)
-            cells = [f"{exact_mean:.3f}", exact_ends, f"{f1_mean:.3f}", f1_ends]
-            lines.append([name, *cells, f"{kept.sum():,}"])
-    examples = []
-    for i in np.argsort(f1, kind="stable")[:n_examples]:
-        if exact[i] < 1:
-            question, context = pairs[i]
-            right = " / ".join(str(answer[1]) for answer in rows[i]) or "no answer"
-            examples.append(
-                f"<p><b>{cut(question)}</b></p><p>{cut(context)}</p>"
-                f'<p class="note">row {i}: true <b>{cut(right)}</b>, predicted '
-                f"<b>{cut(found[i]) or 'no answer'}</b></p>"
-            )
-    header = ["questions", "exact match", "exact match, 95 %", "F1", "F1, 95 %", "number"]
-    return _page(html_table(header, lines), [], examples, "Questions with the lowest F1")
+    parts = {"all": given | True, "with answer": given, "without": ~given}
+    lines = [
+        [name, *_means(scores[:, kept].T, resampled), f"{kept.sum():,}"]
+        for name, kept in parts.items()
+        if kept.any()
+    ]
+    hardest = [i for i in np.argsort(f1, kind="stable")[:n_examples] if exact[i] < 1]
+    wrong = [_wrong_answer(i, pairs[i], rows[i], found[i]) for i in hardest]
+    return _Findings(OF_ANSWERS, lines, [], "Questions with the lowest F1", wrong)
+
+
+def _wrong_answer(i: int, pair: tuple[str, str], answers: Any, found: str) -> _Wrong:
+    right = " / ".join(str(answer[1]) for answer in answers)
+    sides = (_bold(text or "no answer") for text in (right, found))
+    return _Wrong(i, "", f"{_bold(pair[0])}<p>{cut(pair[1])}</p>", *sides)
+
+
+def _means(scores: np.ndarray, resampled: Resampled) -> list[str]:
+    """The mean of each column, each with its interval over draws of rows."""
+    draws = resampled(scores).T / len(scores)
+    cells = ((f"{m:.3f}", _interval(d)) for m, d in zip(scores.mean(axis=0), draws, strict=True))
+    return [*chain.from_iterable(cells)]
 
 
 def _scored(estimator: Any, sentences: list[list[str]]) -> list[dict[Any, Any]]:
@@ -316,20 +345,12 @@ def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
     return predicted
 
 
-# ---- tables, pictures, text
+# ---- tables and pictures
 
 
-def _page(table: str, pictures: list[str], examples: list[str], heading: str) -> str:
-    return (
-        f'<h2>Scores</h2><div class="wide">{table}</div>'
-        + ("<h2>Pictures</h2>" + "".join(pictures) if pictures else "")
-        + f"<h2>{heading}</h2>{listed(examples) or '<p>None: all rows are right.</p>'}"
-    )
-
-
-def _class_table(
+def _class_lines(
     classes: list[str], counts: Any, resampled: Resampled, means: tuple[str, str]
-) -> str:
+) -> list[list[str]]:
     """Scores of each class and on average, each with the interval of its F1 over draws of rows."""
     draws = resampled(counts)
     draws = draws.reshape(len(draws), 3, len(classes))
@@ -346,8 +367,7 @@ def _class_table(
         lines.append([name, *cells, _interval(of_draws), f"{true:,}", f"{found:,}"])
     if means[0] == "accuracy":  # precision and recall are the same
         lines[len(classes)][1:3] = ["", ""]
-    header = ["class", "precision", "recall", "F1", "F1, 95 %", "true", "predicted"]
-    return html_table(header, lines)
+    return lines
 
 
 def _interval(draws: np.ndarray) -> str:
@@ -370,6 +390,15 @@ def _confusion(draw: Any, classes: list[str]) -> list[str]:
     """A confusion matrix, unless there are too many classes to read it."""
     size = 2.2 + 0.55 * len(classes)
     return [picture(draw, (size + 1, size))] if len(classes) <= MAX_CLASSES else []
+
+
+def _draw_confusion(true: list[set[str]], pred: list[set[str]], ax: Any) -> None:
+    """A confusion matrix of one label a text."""
+    from sklearn.metrics import ConfusionMatrixDisplay
+
+    look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
+    sides = [[label_of(name) for row in part for name in row] for part in (true, pred)]
+    ConfusionMatrixDisplay.from_predictions(*sides, ax=ax, **look)
 
 
 def _curves(

@@ -11,14 +11,12 @@ from sklearn.base import is_classifier
 
 from skdice._checks import check_has, checked, shown
 from skdice._fitting import layers
-from skdice._tables import escaped, frame_of
+from skdice._tables import frame_of
 from skdice._types import Data, Rows
 from skdice.backbones import load_tokenizer
 from skdice.inputs.labels import read_labels
 from skdice.inputs.sentences import as_sentences, as_tags, read_tags
 from skdice.inputs.texts import as_texts
-from skdice.inspection.highlighted import MarkedRows
-from skdice.inspection.page import MAX_CHARACTERS, as_page, cut, listed
 from skdice.model_selection.folds import out_of_fold
 from skdice.tags.pairing import kind_of, pairs_by_span
 from skdice.tags.posterior import SpanPosterior
@@ -309,39 +307,3 @@ class _Texts(_Sentences):
 
     def text(self, row: int, start: int, end: int) -> str:
         return str(self.sentences[row][start:end])
-
-
-# ---- a page
-
-
-def suspects_page(records: list[Record], X: Any, title: str, n_shown: int = 200) -> str:
-    """The first suspects with their texts, as HTML; spans are highlighted."""
-    examples = []
-    for record in records[:n_shown]:
-        sides = [
-            f"{name} <b>{escaped(str(record[key]))}</b>"
-            for name, key in (("labelled", "given"), ("model", "model"))
-            if record[key] is not None
-        ]
-        what = (
-            f'<p class="note">row {record["row"]}, {record["kind"]}: {", ".join(sides)} '
-            f"({record['probability']:.2f})</p>"
-        )
-        row = X[record["row"]]
-        if "start" not in record:
-            examples.append(what + f"<p>{cut(shown_text(row))}</p>")
-            continue
-        for prefix, key in (("", "given"), ("model_", "model")):
-            if record[key] is not None:
-                span = record[key], record[f"{prefix}start"], record[f"{prefix}end"]
-                what += MarkedRows([_around(row, span)])._repr_html_()
-        examples.append(what)
-    about = f"{len(records):,} suspects, {len(examples):,} shown; the surest errors come first"
-    return as_page(title, about, listed(examples) or "<p>None.</p>")
-
-
-def _around(row: Any, span: Span) -> tuple[Any, list[Span]]:
-    """A span with the part of its row that stands near."""
-    kind, start, end = span
-    first = max(0, start - (MAX_CHARACTERS if isinstance(row, str) else 50))
-    return row[first : end + (start - first) + 50], [(kind, start - first, end - first)]

@@ -42,7 +42,8 @@ class Loss(ParametrizedModule):
 
     Where torch.distributed runs, as in a loop with `DistributedDataParallel`, the loss counts over
     the batches of all processes while gradients are on, so that the averaged gradient is that of
-    one batch with all rows. Every process must then call it as often as the others.
+    one batch with all rows. Every process must then call it as often as the others. This is new,
+    and may change.
 
     A subclass is a dataclass of its parameters, with a `kernel` that computes the loss of
     `LossInputs` and takes these parameters as keywords. A subclass that defines a `name` can be
@@ -189,14 +190,8 @@ class Loss(ParametrizedModule):
             raise ValueError(f"n_samples={n_samples!r} must be finite and at least 0")
         for part in self.parts.values():
             part.prepare(class_counts, background, multilabel, n_samples, classes)
+        labels = _labels(classes, len(counts))
         factors = {name: getattr(self, name, None) for name in PER_CLASS}
-        labels = list(range(len(counts)))
-        if classes is not None:
-            if not isinstance(classes, (list, tuple, np.ndarray)):
-                raise ValueError(f"classes={shown(classes)} must hold the label of each class")
-            labels = list(
-                np.atleast_1d(classes).tolist() if isinstance(classes, np.ndarray) else classes
-            )
         _check_lengths(factors, labels)
         self.background_ = background
         self.multilabel_ = multilabel
@@ -275,6 +270,17 @@ class Loss(ParametrizedModule):
     def is_multilabel(self) -> bool:
         """True if the targets are 0/1 rows, by its own parameter or by what `prepare` was told."""
         return self.multilabel or getattr(self, "multilabel_", False)
+
+
+def _labels(classes: Any, n_classes: int) -> list[Any]:
+    """The label of each class, as Python has it."""
+    if classes is None:
+        return list(range(n_classes))
+    if isinstance(classes, np.ndarray):
+        return list(np.atleast_1d(classes).tolist())
+    if isinstance(classes, (list, tuple)):
+        return list(classes)
+    raise ValueError(f"classes={shown(classes)} must hold the label of each class")
 
 
 def _check_lengths(factors: Mapping[str, Any], labels: list[Any]) -> None:

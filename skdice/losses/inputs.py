@@ -145,31 +145,10 @@ def read_inputs(
     mask: Tensor | None = None,
 ) -> LossInputs:
     """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
-    for name, tensor in (("logits", logits), ("target", target)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} is a {type(tensor).__name__}: give a torch.Tensor")
-        _check_dense(name, tensor)
-    if target.device != logits.device:
-        problem = f"target is on {target.device} and logits are on {logits.device}"
-        raise ValueError(f"{problem}: give target.to(logits.device)")
-    if not logits.is_floating_point():
-        raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
-    is_float, n_classes = target.is_floating_point(), logits.shape[-1] if logits.ndim > 1 else 1
-    shape, indices, distributions = target.shape, False, False
-    if loss.is_multilabel:
-        kind, fits = "multilabel", logits.ndim > 1 and shape == logits.shape
-    elif n_classes == 1:
-        kind, fits = "binary", shape[:1] == logits.shape[:1] and shape.numel() == logits.numel()
-    else:
-        kind, fits = "multiclass", shape == (logits.shape if is_float else logits.shape[:-1])
-        shape, indices, distributions = logits.shape[:-1], not is_float, is_float
-    if not fits or logits.ndim == 0 or n_classes == 0 or target.is_complex():
-        raise ValueError(
-            f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
-            f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and integers "
-            "(N,) or floats as distributions (N, C); (N, L, C) and integers (N, L); or with "
-            "multilabel=True (N, C) and 0/1 (N, C)"
-        )
+    kind, n_classes, shape = _problem(loss.is_multilabel, logits, target)
+    is_float = target.is_floating_point()
+    indices = kind == "multiclass" and not is_float
+    distributions = kind == "multiclass" and is_float
     z = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, n_classes)
     values = (target if is_float else target.long()).reshape(-1, 1 if indices else n_classes)
     valid = values != loss.ignore_index
@@ -197,26 +176,35 @@ def read_inputs(
     return LossInputs(kind, z, encoded, index, weight, tuple(shape), loss.reduction, ranks)
 
 
-def _check_dense(name: str, tensor: Tensor) -> None:
-    """Refuse tensors that are not plain numbers in one block of memory."""
-    if tensor.is_nested:
-        raise TypeError(f"{name} is a nested tensor: give a padded one, and a mask")
-    if tensor.layout is not torch.strided:
-        raise TypeError(f"{name} is a tensor of layout {tensor.layout}: give {name}.to_dense()")
-    if tensor.is_quantized or (tensor.is_floating_point() and tensor.dtype.itemsize < 2):
-        way_out = "dequantize()" if tensor.is_quantized else "float()"
-        raise TypeError(f"{name} has dtype {tensor.dtype}: give {name}.{way_out}")
+def _problem(multilabel: bool, logits: Tensor, target: Tensor) -> tuple[str, int, torch.Size]:
+    """The kind of problem that the shapes are of, its columns, and the shape of its elements."""
+    for name, tensor in (("logits", logits), ("target", target)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}: give a torch.Tensor")
+    if not logits.is_floating_point():
+        raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
+    n_classes, shape = logits.shape[-1] if logits.ndim > 1 else 1, target.shape
+    if multilabel:
+        kind, fits = "multilabel", logits.ndim > 1 and shape == logits.shape
+    elif n_classes == 1:
+        kind, fits = "binary", shape[:1] == logits.shape[:1] and shape.numel() == logits.numel()
+    else:
+        whole = target.is_floating_point()
+        kind, fits = "multiclass", shape == (logits.shape if whole else logits.shape[:-1])
+        shape = logits.shape[:-1]
+    if not fits or logits.ndim == 0 or n_classes == 0 or target.is_complex():
+        raise ValueError(
+            f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
+            f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and integers "
+            "(N,) or floats as distributions (N, C); (N, L, C) and integers (N, L); or with "
+            "multilabel=True (N, C) and 0/1 (N, C)"
+        )
+    return kind, n_classes, shape
 
 
 def _spread(name: str, values: Tensor, shape: torch.Size, device: torch.device) -> Tensor:
     """A mask or weights in the shape of the target; one for each example holds for all of it."""
-    try:
-        values = torch.as_tensor(values, device=device)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
-    _check_dense(name, values)
-    if values.is_complex():
-        raise TypeError(f"{name} holds complex numbers: give real ones")
+    values = torch.as_tensor(values, device=device)
     # (N, 1) is taken as (N,); a transposed array is refused.
     if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
         return values.reshape(shape)

@@ -1,14 +1,16 @@
 """Metrics over classes, spans and tokens, and scorers for scikit-learn's model selection."""
 
 # ruff: noqa: F403
+from typing import Any
+
+from skdice._names import refuse_old_name
 from skdice.metrics import answers, calibration, classification, spans
 from skdice.metrics.answers import *
 from skdice.metrics.calibration import *
 from skdice.metrics.classification import *
-from skdice.metrics.decisions import bounds, objectives, positive, rejection
+from skdice.metrics.decisions import bounds, objectives, rejection
 from skdice.metrics.decisions.bounds import *
 from skdice.metrics.decisions.objectives import *
-from skdice.metrics.decisions.positive import *
 from skdice.metrics.decisions.rejection import *
 from skdice.metrics.spans import *
 
@@ -18,7 +20,10 @@ __all__ = [
     *calibration.__all__,
     *classification.__all__,
     *objectives.__all__,
-    *positive.__all__,
     *rejection.__all__,
     *spans.__all__,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    refuse_old_name(__name__, name)

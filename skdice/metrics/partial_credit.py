@@ -10,11 +10,12 @@ from skdice.tags.pairing import overlap, pairs_by_token
 from skdice.tags.spans import Span
 
 MODES = {
-    "strict": "type and both borders",
+    "lenient": "type and both borders",
+    "strict": "as lenient, of spans that are tagged as their scheme says",
     "exact": "both borders, any type",
     "partial": "both borders, any type; an overlap counts half",
     "type": "an overlap, same type",
-    "fair": "as strict; a wrong type or border is one error, not two",
+    "fair": "as lenient; a wrong type or border is one error, not two",
 }
 Rows = list[list[Span]]
 
@@ -65,7 +66,7 @@ def _n_overlapping(true: list[Span], pred: list[Span]) -> int:
 
 def _n_found(true: list[Span], pred: list[Span], mode: str) -> float:
     """Return what counts as found, by a schema."""
-    if mode == "strict":
+    if mode in ("lenient", "strict"):
         return len(set(true) & set(pred))
     if mode == "type":
         kinds = {span[0] for span in true}

@@ -13,18 +13,12 @@ from skdice._checks import check_choice, check_range, checked, printable
 from skdice._tables import TextTable
 from skdice._types import Rows
 from skdice.inputs.rows import check_ordered
-from skdice.inputs.sentences import Spans, read_tags, spans_of, tag_rows, without_unknown
+from skdice.inputs.sentences import Spans, read_tags, spans_of
 from skdice.metrics.classification import precision_recall_f1
 from skdice.metrics.partial_credit import MODES, credit
-from skdice.tags.schemes import (
-    SCHEMES,
-    get_spans,
-    infer_scheme,
-    to_tags,
-)
+from skdice.tags.schemes import get_spans, strict_spans
 
 __all__ = [
-    "convert_scheme",
     "span_f1_score",
     "span_f1_scorer",
     "span_macro_f1_scorer",
@@ -37,40 +31,6 @@ __all__ = [
     "token_f1_score",
     "token_f1_scorer",
 ]
-
-
-@checked
-def convert_scheme(y: Rows, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
-    """The same spans, tagged in another scheme.
-
-    Parameters
-    ----------
-    y : list of lists of str
-        Tags. Ill-formed ones are read leniently; None stays None.
-    to : str, default="iob2"
-        ``"plain"`` keeps types only: adjacent spans of a type can no longer be told apart.
-    scheme : str, default="auto"
-        The scheme of `y`; ``"auto"`` infers it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a tag is plain or not a string, or a scheme is unknown.
-
-    Examples
-    --------
-    >>> from skdice.metrics import convert_scheme
-    >>> convert_scheme([["B-ORG", "E-ORG", "O", "S-PER"]])
-    [['B-ORG', 'I-ORG', 'O', 'B-PER']]
-    """
-    check_choice("to", to, SCHEMES)
-    check_choice("scheme", scheme, ("auto", *SCHEMES))
-    rows = tag_rows(y)
-    scheme = infer_scheme(rows) if scheme == "auto" else scheme
-    if scheme == "plain" and rows:
-        raise ValueError("y holds plain tags, which do not say where spans begin and end")
-    converted = (to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows)
-    return [without_unknown(*pair) for pair in zip(rows, converted, strict=True)]
 
 
 @checked
@@ -252,7 +212,7 @@ def span_report(
     y_pred: Rows,
     *,
     scheme: str = "auto",
-    mode: str = "strict",
+    mode: str = "lenient",
     output_dict: Literal[False] = False,
     digits: int = 3,
 ) -> str: ...
@@ -262,7 +222,7 @@ def span_report(
     y_pred: Rows,
     *,
     scheme: str = "auto",
-    mode: str = "strict",
+    mode: str = "lenient",
     output_dict: Literal[True],
     digits: int = 3,
 ) -> dict[str, dict[str, float]]: ...
@@ -272,7 +232,7 @@ def span_report(
     y_pred: Rows,
     *,
     scheme: str = "auto",
-    mode: str = "strict",
+    mode: str = "lenient",
     output_dict: bool = False,
     digits: int = 3,
 ) -> str | dict[str, dict[str, float]]:
@@ -283,23 +243,26 @@ def span_report(
     y_true, y_pred : lists of lists of str
     scheme : str, default="auto"
         As in `span_precision_recall_fscore_support`.
-    mode : {"strict", "exact", "partial", "type", "fair"}, default="strict"
-        What counts as found. Spans are read leniently in every mode.
+    mode : {"lenient", "strict", "exact", "partial", "type", "fair"}, default="lenient"
+        What counts as found. ``"lenient"`` and ``"strict"`` are those of `span_f1_score`. In all
+        others, too, spans are read leniently.
 
         =========  =================================================================
-        strict     a span with its type and both borders
+        lenient    a span with its type and both borders
+        strict     the same, if its tags do not break the scheme
         exact      both borders, of any type
         partial    both borders, of any type; an overlap counts half
         type       an overlap with a span of the same type
-        fair       as strict, but each error counts once: a wrong type or border is
+        fair       as lenient, but each error counts once: a wrong type or border is
                    half a false and half a missed span, not one of each
         =========  =================================================================
 
-        The first four are the schemas of SemEval-2013. In them each span has at most one partner,
-        and the row of a type compares spans of that type alone, as nervaluate does. In ``type``
-        nervaluate finds less: there a predicted span of another type, if it comes first, takes the
-        true span from one of the same type. In ``fair`` the false half counts for the type that was
-        predicted, and the missed half for the true type.
+        All but ``strict`` and ``fair`` are the schemas of SemEval-2013, where the first is called
+        strict. In them each span has at most one partner, and the row of a type compares spans of
+        that type alone, as nervaluate does. In ``type`` nervaluate finds less: there a predicted
+        span of another type, if it comes first, takes the true span from one of the same type. In
+        ``fair`` the false half counts for the type that was predicted, and the missed half for the
+        true type.
     output_dict : bool, default=False
     digits : int, default=3
         Of the text.
@@ -326,7 +289,8 @@ def span_report(
     check_choice("mode", mode, tuple(MODES))
     check_range(0, 100, digits=digits)
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
-    there, found = ([get_spans(row, scheme) for row in rows] for rows in (true, pred))
+    read = strict_spans if mode == "strict" else get_spans
+    there, found = ([read(row, scheme) for row in rows] for rows in (true, pred))
     table = report_of_spans(there, found, mode)
     return table if output_dict else report_text(table, digits)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from imblearn import combine, over_sampling, under_sampling
+from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 
 from skdice import resampling
@@ -20,11 +21,12 @@ from skdice.estimators import (
     TfidfClassifier,
 )
 from skdice.estimators.baselines import crfsuite
+from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.evaluation import ClassScores
 from skdice.inputs.labels import as_labels, read_labels
 from skdice.losses import LOSSES, Loss
 from skdice.losses.base import resolve_loss
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from skdice.model_selection.intervals import FOUND_NOTHING
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
@@ -33,17 +35,13 @@ BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in p
 
 @dataclass
 class Candidate:
-    """An estimator with a name, and a run for each seed.
-
-    The estimator is given, or made from words: a loss, a sampler of the training rows, a decision.
-    """
+    """An estimator with a name, a run for each seed, and the words that it was made from."""
 
     label: str
-    loss: str | Loss | None  # None of a given estimator, and where only the label is known
+    loss: str | Loss | None = None  # None of a given estimator, and where only runs are known
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
     decision: str | None = None  # "tuned" or "prior"
-    given: Any = field(default=None, repr=False)  # an estimator with fit and predict
-    max_epochs: int | None = field(default=None, repr=False)  # instead of the estimator's
+    model: Any = field(default=None, repr=False)  # unfitted
     runs: list[dict[str, Any]] = field(default_factory=list, repr=False)  # those that are done
 
     def values(self, name: str) -> list[float]:
@@ -72,89 +70,65 @@ class Candidate:
         return f"found nothing in {self.n_empty} of {counted(len(self.runs), 'fit')}: {why}"
 
     @property
+    def is_baseline(self) -> bool:
+        """True if it is no loss of the estimator, but a model of its own."""
+        return isinstance(self.loss, str) and self.loss in BASELINES
+
+    @property
+    def is_loss(self) -> bool:
+        """True if it trains the estimator of the comparison."""
+        return self.loss is not None and not self.is_baseline
+
+    @property
     def depends_on_seed(self) -> bool:
         """True unless it is a baseline by itself, which draws inner folds at most: one run does.
 
         A given estimator does if it has a `random_state`.
         """
-        if self.given is not None:
-            return any(name.endswith("random_state") for name in self.given.get_params())
+        if self.loss is None and self.model is not None:
+            return any(name.endswith("random_state") for name in self.model.get_params())
         return not self.is_baseline or self.sampler is not None or self.decision is not None
 
-    def build(self, estimator: Any, seed: int) -> Any:
-        """An unfitted model, like `estimator`; a pipeline if that has no parameter ``sampler``."""
-        if self.given is not None:
-            return _seeded(clone(self.given), seed)
-        plain = self.sampler is None and self.decision is None
-        if not (plain or estimator.task.has_classes):
-            raise ValueError(
-                f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
-                "sampler and has no classes to tune"
-            )
-        model = self._baseline(estimator) if self.is_baseline else self._of_loss(estimator)
-        if self.sampler is not None and "sampler" in model.get_params(deep=False):
-            model.set_params(sampler=clone(self.sampler))
-        elif self.sampler is not None:
-            model = resampling.make_pipeline(clone(self.sampler), model)
-        if self.decision is not None:
-            model = self._tuned(model, estimator)
-        return _seeded(model, seed)
-
-    def _of_loss(self, estimator: Any) -> Any:
-        model = clone(estimator).set_params(loss=clone(self.loss, safe=False))
-        return model if self.max_epochs is None else model.set_params(max_epochs=self.max_epochs)
-
-    def _tuned(self, model: Any, estimator: Any) -> Any:
-        how: dict[str, Any] = {"bias": DECISIONS[str(self.decision)], "cv": 0.2}
-        if estimator.task.tuned_by == BiasTunedTagger.__name__:
-            return BiasTunedTagger(model, **how)
-        # A fit on numbers takes a second.
-        if self.is_baseline or isinstance(estimator, DiceClassifier):
-            how["cv"] = 5
-        return BiasTunedClassifier(model, pos_label=estimator.pos_label, **how)
-
     @property
-    def is_baseline(self) -> bool:
-        """True if it is no loss of the estimator, but a model of its own."""
-        return isinstance(self.loss, str) and self.loss in BASELINES
+    def has_spread(self) -> bool:
+        """True if several runs tell how far seeds are apart."""
+        return len(self.runs) > 1 and self.depends_on_seed
 
-    def _baseline(self, estimator: Any) -> Any:
-        cls = BASELINES[str(self.loss)]
-        if cls.task.name != estimator.task.name or isinstance(estimator, DiceClassifier):
-            raise ValueError(
-                f"the row {self.label!r} is not possible beside a {type(estimator).__name__}: "
-                f"{self.loss!r} is the baseline of a {cls.task.estimator}"
-            )
-        if cls is TfidfClassifier:
-            return cls(pos_label=estimator.pos_label)
-        crfsuite()  # refuses a missing one before anything is trained
-        return cls()
+    def seeded(self, seed: int) -> Any:
+        """The unfitted estimator of a run."""
+        return seeded(self.model, seed)
 
 
-def _seeded(model: Any, seed: int) -> Any:
-    """The model with a seed in every ``random_state`` that it has."""
+def seeded(model: Any, seed: int) -> Any:
+    """A clone of a model with a seed in every ``random_state`` that it has."""
     names = [name for name in model.get_params() if name.endswith("random_state")]
-    return model.set_params(**dict.fromkeys(names, seed))
+    return clone(model).set_params(**dict.fromkeys(names, seed))
 
 
-def candidates_of(losses: Sequence[Any] | Mapping[str, Any]) -> list[Candidate]:
+def candidates_of(losses: Sequence[Any] | Mapping[str, Any], estimator: Any) -> list[Candidate]:
     """The rows of a comparison, from losses in words, as objects, or estimators by name."""
-    if not isinstance(losses, Mapping):
-        return [parse_model(loss) for loss in losses]
-    return [
-        Candidate(str(name), None, given=model)
-        if hasattr(model, "fit") and hasattr(model, "predict")
-        else replace(parse_model(model), label=str(name))
-        for name, model in losses.items()
-    ]
+    if not len(losses):
+        raise ValueError(f"losses={losses!r} must name at least one")
+    named = losses if isinstance(losses, Mapping) else dict(enumerate(losses))
+    found = []
+    for name, given in named.items():
+        if hasattr(given, "fit") and hasattr(given, "predict"):
+            found.append(Candidate(str(name), model=given))
+            continue
+        row = parse_model(given)
+        if isinstance(losses, Mapping):
+            row.label = str(name)
+        row.model = model_of(row, estimator)
+        found.append(row)
+    return found
 
 
-def parse_model(model: str | Loss | Candidate) -> Candidate:
+def parse_model(model: str | Loss) -> Candidate:
     """Understand a row such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
 
     Parameters
     ----------
-    model : str, Loss or Candidate
+    model : str or Loss
         A string starts with the name of a loss, or of a baseline: ``"tfidf"`` for texts and pairs
         (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`). It may add, after plus signs, the
         class of a sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for
@@ -173,8 +147,6 @@ def parse_model(model: str | Loss | Candidate) -> Candidate:
     Candidate(label='ce + RandomOverSampler + tuned', loss='ce', \
 sampler=RandomOverSampler(), decision='tuned')
     """
-    if isinstance(model, Candidate):
-        return replace(model, runs=[])
     if not isinstance(model, str):
         resolve_loss(model)
         return Candidate(repr(model), model)
@@ -184,15 +156,15 @@ sampler=RandomOverSampler(), decision='tuned')
             f"the row {model!r} begins with {loss!r}, which is neither a loss {list(LOSSES)} nor a "
             f"baseline {list(BASELINES)}"
         )
-    compared = Candidate(" + ".join([loss, *others]), loss)
+    row = Candidate(" + ".join([loss, *others]), loss)
     for part in others:
-        if part in DECISIONS and compared.decision is None:
-            compared.decision = part
-        elif part not in DECISIONS and compared.sampler is None:
-            compared.sampler = _sampler(part, model)
+        if part in DECISIONS and row.decision is None:
+            row.decision = part
+        elif part not in DECISIONS and row.sampler is None:
+            row.sampler = _sampler(part, model)
         else:
             raise ValueError(f"the row {model!r} holds two of a kind: one sampler and one decision")
-    return compared
+    return row
 
 
 def model_of_label(label: str) -> Candidate:
@@ -212,6 +184,48 @@ def _sampler(name: str, model: str) -> Any:
         f"the row {model!r} holds {name!r}, which is neither 'tuned' nor 'prior' nor a sampler of "
         "imbalanced-learn or skdice.resampling, such as RandomOverSampler or TagOverSampler"
     )
+
+
+def model_of(row: Candidate, estimator: Any) -> Any:
+    """The unfitted model of a row in words; a pipeline if it has no parameter ``sampler``."""
+    if not estimator.task.has_classes and (row.sampler is not None or row.decision is not None):
+        raise ValueError(
+            f"the row {row.label!r} is not possible: {type(estimator).__name__} takes no "
+            "sampler and has no classes to tune"
+        )
+    if row.is_baseline:
+        model = _baseline(row, estimator)
+    else:
+        model = clone(estimator).set_params(loss=clone(row.loss, safe=False))
+        check_estimator(model)
+    if row.sampler is not None and "sampler" in model.get_params(deep=False):
+        model.set_params(sampler=clone(row.sampler))
+    elif row.sampler is not None:
+        model = make_pipeline(clone(row.sampler), model)
+    return model if row.decision is None else _tuned(row, model, estimator)
+
+
+def _baseline(row: Candidate, estimator: Any) -> Any:
+    cls = BASELINES[str(row.loss)]
+    if cls.task.name != estimator.task.name or isinstance(estimator, DiceClassifier):
+        raise ValueError(
+            f"the row {row.label!r} is not possible beside a {type(estimator).__name__}: "
+            f"{row.loss!r} is the baseline of a {cls.task.estimator}"
+        )
+    if cls is TfidfClassifier:
+        return cls(pos_label=estimator.pos_label)
+    crfsuite()  # refuses a missing one before anything is trained
+    return cls()
+
+
+def _tuned(row: Candidate, model: Any, estimator: Any) -> Any:
+    how: dict[str, Any] = {"bias": DECISIONS[str(row.decision)], "cv": 0.2}
+    if estimator.task.tuned_by == BiasTunedTagger.__name__:
+        return BiasTunedTagger(model, **how)
+    # A fit on numbers takes a second.
+    if row.is_baseline or isinstance(estimator, DiceClassifier):
+        how["cv"] = 5
+    return BiasTunedClassifier(model, pos_label=estimator.pos_label, **how)
 
 
 class Judged(ClassScores):

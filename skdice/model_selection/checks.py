@@ -67,17 +67,16 @@ def weights_of(scorer: Any, sample_weight: Any) -> dict[str, Any]:
     return {}
 
 
-def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[Any]:
+def folds_of(cv: Any, X: Any, y: Any, classifier: bool, groups: Any = None) -> list[Any]:
     """The folds of `cv`, pairs of row numbers."""
     indexable(X, y)  # refuses rows that are none, so that what is left is due to cv
-    if params.get("groups") is not None:
-        check_groups(params["groups"], len(y))
+    if groups is not None:
+        check_groups(groups, len(y))
     try:
         if classifier:  # scikit-learn reads no lists of names
             y = as_labels(y, missing=True)
-            if y.ndim == 2 and (cv is None or isinstance(cv, Integral)):
-                cv = MultilabelStratifiedKFold(5 if cv is None else int(cv))
-        folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
+            cv = _of_several(cv) if y.ndim == 2 else cv
+        folds = list(check_cv(cv, y, classifier=classifier).split(X, y, groups=groups))
         rows = np.arange(len(y))
         for train, test in folds:
             rows[np.asarray(train)], rows[np.asarray(test)]  # refuses other rows
@@ -90,6 +89,13 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
             "generator is empty after its first use"
         )
     return folds
+
+
+def _of_several(cv: Any) -> Any:
+    """The splitter of a number of folds, where rows have several labels."""
+    if cv is None or isinstance(cv, Integral):
+        return MultilabelStratifiedKFold(5 if cv is None else int(cv))
+    return cv
 
 
 def check_classes(y: Any, splits: list[Any]) -> None:
@@ -109,16 +115,3 @@ def check_classes(y: Any, splits: list[Any]) -> None:
                     f"cv leaves the {what} out of the training rows of fold {fold}: use fewer "
                     f"folds, or {'Multilabel' if several else ''}StratifiedKFold"
                 )
-
-
-def check_tags(y: Any, splits: list[Any]) -> None:
-    """Refuse folds that train without a type, which a tagger's own score would refuse."""
-    types = [{tag.partition("-")[2] or tag for tag in row if tag is not None} for row in y]
-    for fold, (train, test) in enumerate(splits):
-        known, asked = (set().union(*(types[i] for i in rows)) for rows in (train, test))
-        if missing := sorted(asked - known - {"O"}):
-            raise ValueError(
-                f"cv leaves the tag {missing[0]!r} out of the training rows of fold {fold}, which "
-                "the tagger's own score refuses: use fewer folds, or scoring="
-                "skdice.metrics.span_f1_scorer, which counts it as missed"
-            )

@@ -6,9 +6,9 @@ import json
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,17 +20,24 @@ from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 from skdice import __version__
 from skdice._checks import check_has, checked, shown
 from skdice._digest import digest
-from skdice._tables import frame_of, html_table, text_table
+from skdice._progress import Progress
+from skdice._tables import frame_of, text_table
 from skdice._types import Data
 from skdice.datasets.reading import parse_json
 from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update
-from skdice.estimators.before_folds import check_estimator, check_factors, with_pos_label
+from skdice.estimators.before_folds import check_factors, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
 from skdice.inputs.rows import take
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
-from skdice.model_selection.candidates import Candidate, Judged, candidates_of, model_of_label
+from skdice.model_selection.candidates import (
+    Candidate,
+    Judged,
+    candidates_of,
+    model_of_label,
+    seeded,
+)
 from skdice.model_selection.held_out import rows_to_test
 from skdice.model_selection.intervals import (
     F1_WITHOUT,
@@ -38,7 +45,6 @@ from skdice.model_selection.intervals import (
     differences,
     scores_and_parts,
 )
-from skdice.model_selection.progress import ComparisonProgress, OfUpdates
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.whole_files import write_text
 
@@ -48,7 +54,7 @@ MOST_SEEDS = 100_000
 @checked
 @dataclass(repr=False)
 class Comparison:
-    """The result of `compare_losses`, which prints as its `table`.
+    """The result of `compare_losses`, which prints as a table.
 
     Attributes
     ----------
@@ -142,50 +148,35 @@ class Comparison:
                 known.setdefault(id(model), (apart, np.nan, np.nan))
         return known
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """The names of the columns and the cells of each row with runs, in percent.
+    def __repr__(self) -> str:
+        """The table in percent, of each row with runs.
 
         The last column has the difference to the row with the highest F1, and its interval as
         `behind` gives it. A single row is compared with none.
         """
-        known = self._differences()
-        several = [len(model.runs) > 1 and model.depends_on_seed for model in self.rows]
+        models, known = [model for model in self.rows if model.runs], self._differences()
         averages = [name for name in self.averages if name != "f1"]
-        names = [*(name.replace("_", " ").replace("f1", "F1") for name in averages), "F1"]
+        spread = "F1 ± sd" if any(model.has_spread for model in models) else "F1"
+        names = ["row", *(name.replace("_", " ").replace("f1", "F1") for name in averages), spread]
         lines = []
-        for model, has_spread in zip(self.rows, several, strict=True):
-            if not model.runs:
-                continue
-            spread = f" ± {100 * model.sd('f1'):.1f}" if has_spread else ""
-            apart, *ends = (100 * value for value in known[id(model)])
-            interval = f" ({ends[0]:+.1f} to {ends[1]:+.1f})" if np.isfinite(ends).all() else ""
-            cell = "highest" if model is self.best else f"{apart:+.1f}{interval}"
-            lines.append(
-                [
-                    model.label,
-                    *(f"{100 * model.mean(name):.1f}" for name in averages),
-                    f"{100 * model.mean('f1'):.1f}{spread}",
-                    model.empty_note or cell,
-                ]
-            )
-        names = ["row", *names[:-1], "F1 ± sd" if any(several) else "F1", "to the highest"]
-        return (names, lines) if len(lines) > 1 else (names[:-1], [line[:-1] for line in lines])
-
-    def __repr__(self) -> str:
-        """The table, in plain text."""
-        names, lines = self.table()
-        note = self.interval_note
-        return text_table(names, lines, self._caption()) + (f"\n{note}" if note else "")
-
-    def _repr_html_(self) -> str:
-        """The table, in a notebook."""
-        names, lines = self.table()
-        note = self.interval_note
-        return html_table(names, lines, self._caption()) + (f"<p>{note}</p>" if note else "")
-
-    def _caption(self) -> str:
+        for model in models:
+            means = (f"{100 * model.mean(name):.1f}" for name in (*averages, "f1"))
+            lines.append([model.label, *means])
+            if model.has_spread:
+                lines[-1][-1] += f" ± {100 * model.sd('f1'):.1f}"
+            if len(models) > 1:
+                lines[-1].append(model.empty_note or self._apart(model, *known[id(model)]))
+        names += ["to the highest"] * (len(models) > 1)
         about = f"{self.title}: " if self.title else ""
-        return f"{about}in % ({self.measure})"
+        table = text_table(names, lines, f"{about}in % ({self.measure})")
+        return "\n".join(filter(None, [table, self.interval_note]))
+
+    def _apart(self, model: Candidate, apart: float, low: float, high: float) -> str:
+        """The cell of a difference."""
+        if model is self.best:
+            return "highest"
+        interval = f" ({100 * low:+.1f} to {100 * high:+.1f})" if np.isfinite(low) else ""
+        return f"{100 * apart:+.1f}{interval}"
 
     @property
     def interval_note(self) -> str:
@@ -224,8 +215,9 @@ class Comparison:
         """The `measures` without those of single labels."""
         return tuple(name for name in self.measures if not name.startswith(OF_LABEL))
 
-    def to_dict(self) -> dict[str, Any]:
-        """All figures as plain values."""
+    @checked
+    def to_json(self, path: str | Path) -> Path:
+        """Write all figures; the file takes its place when it is complete."""
         rows = []
         for model in self.rows:
             figures: dict[str, Any] = {"label": model.label, "n_runs": len(model.runs)}
@@ -234,12 +226,8 @@ class Comparison:
                 figures[name] = {k: x if np.isfinite(x) else None for k, x in of_runs.items()}
             rows.append({**figures, "runs": model.runs})
         kept = ("title", "measure", "settings", "environment")
-        return {**{name: getattr(self, name) for name in kept}, "rows": rows}
-
-    @checked
-    def to_json(self, path: str | Path) -> Path:
-        """Write all figures; the file takes its place when it is complete."""
-        write_text(Path(path), json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        all_of_it = {**{name: getattr(self, name) for name in kept}, "rows": rows}
+        write_text(Path(path), json.dumps(all_of_it, indent=2, ensure_ascii=False) + "\n")
         return Path(path)
 
     @checked
@@ -256,17 +244,11 @@ class Comparison:
         asked = [model.label for model in self.rows]
         others = [label for label in runs if label not in asked]
         self.rows = [*self.rows, *map(model_of_label, others)]
+        beside = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)
         for model in self.rows:
             model.runs = runs.get(model.label, [])
             for run in model.runs:
-                beside = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)
                 self.measures = tuple(name for name in run if name not in beside)
-                scores = [run[name] for name in self.measures]
-                if not all(isinstance(score, Real) and 0 <= float(score) <= 1 for score in scores):
-                    raise ValueError(
-                        f"resume_from={str(path)!r}: the run {run} of {model.label!r} has a score "
-                        "not between 0 and 1: delete the file, or that run"
-                    )
 
 
 @checked
@@ -320,11 +302,10 @@ def compare_losses(
     resume_from : str, Path or None, default=None
         A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
         all its runs are kept, also those of other rows and seeds than these, and only the missing
-        ones are made. Otherwise it is ignored. A run whose scores do not lie between 0 and 1 is
-        refused.
+        ones are made. Otherwise it is ignored.
     verbose : int, default=0
-        Above 0 it tells the row, epoch and update that run and the time left: by a bar in a
-        terminal or notebook, elsewhere by a line for each run.
+        Above 0 it has a line for each finished run, with the time left, and a bar in a terminal or
+        notebook.
 
     Returns
     -------
@@ -340,47 +321,44 @@ def compare_losses(
     chosen = _seeds(seeds)
     if verbose < 0:
         raise ValueError(f"verbose={verbose!r} must be 0 for silence, or more")
-    if not len(losses):
-        raise ValueError(f"losses={losses!r} must name at least one")
     data = _checked_data(estimator, X, y, X_test, y_test, X_val, y_val)
-    models = candidates_of(losses)
     estimator = clone(with_pos_label(estimator, data.y))
-    n_fits = {model.label: _n_fits(model, estimator, data, chosen[0]) for model in models}
+    models = candidates_of(losses, estimator)
     for model in models:
-        if model.given is None and not model.is_baseline:
-            plain = replace(model, sampler=None, decision=None)
-            check_estimator(plain.build(estimator, chosen[0]))
-    of_losses = [m.loss for m in models if m.given is None and not m.is_baseline]
-    check_factors(estimator, of_losses, data.X, data.y)
+        _check_row(model, estimator, data, chosen[0])
+    of_losses = [model for model in models if model.is_loss]
+    check_factors(estimator, [model.loss for model in of_losses], data.X, data.y)
     packages = environment()
     settings = _settings(estimator, data, chosen, packages)
-    drawing = [model for model in models if model.sampler is not None and not model.is_baseline]
+    drawing = [model for model in of_losses if model.sampler is not None]
     if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison(title, "", models, settings, packages)
     if resume_from is not None:
         comparison.take_runs(resume_from)
-    # The order is seed by seed, so that an interrupted comparison has runs of all models.
-    runs = [
-        (seed, model)
-        for seed in chosen
-        for model in sorted(models, key=lambda model: not model.is_baseline)
-        if not any(run["seed"] == seed for run in model.runs)
-        and (model.depends_on_seed or (seed == chosen[0] and not model.runs))
-    ]
-    fits_left = sum(n_fits[model.label] for _, model in runs)
-    with ComparisonProgress(verbose) as progress:
-        if verbose and estimator.checkpoint_dir is None:  # which goes with no callbacks
-            callbacks = [*(estimator.callbacks or []), OfUpdates(progress)]
-            estimator.set_params(callbacks=callbacks)
-        for seed, model in runs:
-            progress.begin_run(model.label, seed, fits_left)
+    runs = _missing_runs(models, chosen)
+    with Progress(verbose, "run") as progress:
+        progress.begin(0, len(runs))
+        for done, (seed, model) in enumerate(runs):
+            progress.advance(done, f"{model.label}, seed {seed}")
             _run(comparison, model, estimator, seed, data)
-            fits_left -= n_fits[model.label]
-            progress.end_run(model.runs[-1]["f1"], fits_left)
+            progress.advance(done + 1)
+            f1 = f"F1 {100 * model.runs[-1]['f1']:.1f}"
+            progress.say(f"{model.label}, seed {seed}: {f1}", progress.left())
             if on_run is not None:
                 on_run(comparison, model)
     return comparison
+
+
+def _missing_runs(models: list[Candidate], seeds: list[int]) -> list[tuple[int, Candidate]]:
+    """The runs to make, seed by seed, so that an interrupted comparison has some of all models."""
+    return [
+        (seed, model)
+        for seed in seeds
+        for model in sorted(models, key=lambda model: not model.is_baseline)
+        if not any(run["seed"] == seed for run in model.runs)
+        and (model.depends_on_seed or (seed == seeds[0] and not model.runs))
+    ]
 
 
 class _Data(NamedTuple):
@@ -432,20 +410,16 @@ def _has_sampler(estimator: Any) -> bool:
     return "sampler" in estimator.get_params(deep=False)
 
 
-def _n_fits(model: Candidate, estimator: Any, data: _Data, seed: int) -> int:
-    """The fits of nets in one run; refuses a row that cannot be fitted.
-
-    A tuned decision without validation rows has more than one fit.
-    """
-    built, validated = model.build(estimator, seed), data.y_val is not None
-    if model.given is not None:
-        return 0
+def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None:
+    """Refuse a row that cannot be fitted to the data."""
+    if model.loss is None:
+        return
     targets, drawn = estimator.task.drawn_by(data.X, data.y)
     try:
         if model.loss == "tfidf" and np.ndim(targets) == 2:
             raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
-        if model.decision is not None and not validated:
-            check_folds(built, data.X, targets)
+        if model.decision is not None and data.y_val is None:
+            check_folds(model.seeded(seed), data.X, targets)
         if model.sampler is not None and _has_sampler(estimator):
             check_sampler(model.sampler)
             draw_rows(model.sampler, drawn, seed)
@@ -453,9 +427,6 @@ def _n_fits(model: Candidate, estimator: Any, data: _Data, seed: int) -> int:
             clone(model.sampler).fit_resample(data.X, data.y)
     except (ValueError, TypeError) as error:
         raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
-    if model.is_baseline:
-        return 0
-    return 1 if model.decision is None or validated else 1 + max(int(built.cv), 1)
 
 
 def _settings(
@@ -478,13 +449,13 @@ def _settings(
 
 def _run(comparison: Comparison, model: Candidate, estimator: Any, seed: int, data: _Data) -> None:
     """Fit one row with one seed, and keep its scores on the test rows."""
-    fitted = model.build(estimator, seed)
+    fitted = model.seeded(seed)
     validated = has_fit_parameter(fitted, "X_val")
     held = {"X_val": data.X_val, "y_val": data.y_val} if validated else {}
     started = time.perf_counter()
     fitted.fit(data.X, data.y, **held)
     seconds = time.perf_counter() - started
-    if isinstance(fitted, Pipeline) and model.given is None:
+    if isinstance(fitted, Pipeline) and model.loss is not None:
         fitted = fitted[-1]  # the model comes after its sampler
     if not hasattr(fitted, "evaluate"):
         fitted = Judged(fitted, estimator, data.y)
@@ -503,8 +474,9 @@ def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any
     data = data.X, data.y, data.X_val, data.y_val
     n_rows, epochs = length_of_fit(estimator, *data)
     for model in models:
-        drawn, _ = length_of_fit(replace(model, decision=None).build(estimator, seed), *data)
-        model.max_epochs = max(round(epochs * -(-n_rows // size) / -(-drawn // size)), 1)
+        inner = model.model if model.decision is None else model.model.estimator
+        drawn, _ = length_of_fit(seeded(inner, seed), *data)
+        inner.set_params(max_epochs=max(round(epochs * -(-n_rows // size) / -(-drawn // size)), 1))
     return epochs
 
 

@@ -106,21 +106,8 @@ def out_of_fold(
     >>> found.predictions.shape, found.probabilities.shape, found.folds.tolist()
     ((6,), (6, 2), [0, 1, 2, 0, 1, 2])
     """
-    check_has("estimator", estimator, "fit", "predict", "get_params")
-    check_given(y, "a target for each row")
     params = dict(params or {})
-    try:
-        inspect.signature(estimator.fit).bind(X, y, **params)
-    except TypeError as error:
-        raise TypeError(
-            f"params={shown(params)} is not for the fit of {type(estimator).__name__}: {error}"
-        ) from None
-    if n_jobs is not None and (n_jobs == 0 or not -(2**31) <= n_jobs < 2**31):
-        raise ValueError(
-            f"n_jobs={shown(n_jobs)} must be a number of processes, None, or -1 for all processors"
-        )
-    check_consistent_length(X, y)
-    check_rows(estimator, X, y)
+    _check_arguments(estimator, X, y, params, n_jobs)
     classifies = is_classifier(estimator)
     if groups is not None:
         cv = group_folds(cv, classifies and as_labels(y, missing=True).ndim == 1)
@@ -145,6 +132,26 @@ def out_of_fold(
         tables = tables if classes[0] is None else aligned(tables, classes)
         probabilities = np.concatenate(tables)[order]
     return OutOfFold(np.concatenate(predictions)[order], probabilities, folds[order])
+
+
+def _check_arguments(
+    estimator: Any, X: Any, y: Any, params: dict[str, Any], n_jobs: int | None
+) -> None:
+    """Refuse what cannot be fitted, before anything is."""
+    check_has("estimator", estimator, "fit", "predict", "get_params")
+    check_given(y, "a target for each row")
+    try:
+        inspect.signature(estimator.fit).bind(X, y, **params)
+    except TypeError as error:
+        raise TypeError(
+            f"params={shown(params)} is not for the fit of {type(estimator).__name__}: {error}"
+        ) from None
+    if n_jobs is not None and (n_jobs == 0 or not -(2**31) <= n_jobs < 2**31):
+        raise ValueError(
+            f"n_jobs={shown(n_jobs)} must be a number of processes, None, or -1 for all processors"
+        )
+    check_consistent_length(X, y)
+    check_rows(estimator, X, y)
 
 
 def _held_out(

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
+from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params
 from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
-from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.before_folds import check_factors, check_rows
 from skdice.inputs.sentences import holds_tags
 from skdice.losses import Loss
 from skdice.model_selection.checks import (
     check_classes,
     check_scores,
-    check_tags,
     folds_of,
     scorer_of,
     weights_of,
@@ -42,15 +36,8 @@ from skdice.model_selection.heads.finalists import finalists
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
 from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.spaces import as_spaces, check_space, import_optuna, suggest
-from skdice.model_selection.studies import (
-    described,
-    in_memory,
-    open_study,
-    quiet_optuna,
-    work,
-    work_together,
-)
-from skdice.model_selection.trials import FullFits, cv_results, ended_trials, stop_after
+from skdice.model_selection.studies import described, load_study, open_study, quiet_optuna
+from skdice.model_selection.trials import FullFits, cv_results, ended_trials
 
 
 def _delegated(name: str) -> Any:
@@ -91,9 +78,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Fit the best parameters on all data.
     strategy : {"auto", "full", "shared"}, default="auto"
         ``"full"`` fits the estimator for each trial and fold. ``"shared"`` trains linear heads of
-        16 trials together. For a `DiceClassifier` with a linear head and a search over ``loss``,
-        its parameters, ``lr`` and ``weight_decay``, each head equals its own fit, and ``"auto"`` is
-        shared. Everywhere else ``"auto"`` is full.
+        16 trials together. For a `DiceClassifier` with a linear head and a search over ``loss`` and
+        its parameters, each head equals its own fit, and ``"auto"`` is shared. Everywhere else
+        ``"auto"`` is full.
 
         For `DiceSequenceClassifier` and `DiceTokenClassifier` and a search over ``loss`` and its
         parameters, ``"shared"`` trains heads on the frozen encoder, then fits `n_finalists` trials
@@ -117,8 +104,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     study_name : str or None, default=None
         Name of the study there. Its space, estimator, scoring and folds must be the same.
     n_jobs : int or None, default=None
-        Processes, through joblib, that run full fits on one storage; without a storage on a
-        temporary file.
+        Processes, through joblib, that run full fits on one `storage`.
     callbacks : list of callables or None, default=None
         Called with the study and the trial after each trial, in the process that ran it.
         ``study.stop()`` ends the trials there.
@@ -126,7 +112,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Score of a fold whose fit or scorer fails. The error is kept in ``study_``.
     verbose : int, default=0
         1 tells the trials done, the best score so far and the time left: by a bar in a terminal or
-        notebook, elsewhere by lines. 2 prints each trial, too.
+        notebook, elsewhere by a line every five seconds; 2 by a line for each trial.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -220,8 +206,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         ----------
         X, y : as the estimator takes them
         **params : dict
-            For the estimator's ``fit``, such as ``sample_weight``, and the splitter's ``groups``;
-            if scikit-learn's metadata routing is on, for whatever asked for it, scorers included.
+            For the estimator's ``fit``, such as ``sample_weight``, and the splitter's ``groups``.
+            Scorers that take ``sample_weight`` get it, too.
 
         Returns
         -------
@@ -241,22 +227,21 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_alone(type(self).__name__)
         self._check_jobs()
         scorer = scorer_of(self.estimator, self.scoring)
-        params, of_split, of_score = self._routed(params, scorer)
-        X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))
+        X, y, groups = indexable(X, y, params.pop("groups", None))
         check_rows(self.estimator, X, y)
-        splits = self._check_data(X, y, of_split)
+        splits = self._check_data(X, y, groups)
         spaces = as_spaces(self.param_distributions, self.estimator, y)
         losses = check_space(self.estimator, spaces)
         check_factors(self.estimator, losses, X, y)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit
         full = FullFits(
-            self.estimator, spaces, X, y, splits, params, scorer, of_score, self.error_score,
+            self.estimator, spaces, X, y, splits, params, scorer,
+            weights_of(scorer, params.get("sample_weight")), self.error_score,
             prunes=self.pruner is not None, seed=self._seed(),
         )  # fmt: skip
-        searched = sorted({name for space in spaces for name in space})
-        self.strategy_ = self._choose(full, searched, losses)
         self.n_splits_, self.scorer_ = len(splits), scorer
+        self.strategy_ = self._choose(full, losses)
         self._search(full, described(self, spaces, splits))
         if not hasattr(self, "best_index_"):
             self._explain_no_score(full, params)
@@ -265,70 +250,52 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check_jobs(self) -> None:
-        """Refuse a storage in memory for several processes."""
+        """Refuse several processes without a storage that they can share."""
         in_memory = isinstance(self.storage, import_optuna().storages.InMemoryStorage)
-        if in_memory and effective_n_jobs(self.n_jobs) > 1:
+        if effective_n_jobs(self.n_jobs) > 1 and (in_memory or self.storage is None):
             raise ValueError(
                 f"n_jobs={self.n_jobs} with storage={self.storage!r}: processes share a file or a "
-                "database, or leave storage out"
+                "database, such as storage='study.db'"
             )
 
     def _search(self, full: FullFits, description: dict[str, str]) -> None:
         """Run the trials, and set the attributes that hold their results."""
         ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
-        n_jobs = effective_n_jobs(self.n_jobs) if self.strategy_ == "full" or full.is_text else 1
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, quiet_optuna():
-            is_brief = self.storage is None and n_jobs > 1
-            storage = Path(folder) / "study.db" if is_brief else self.storage
-            study = open_study(storage, self.study_name, description)
-            n_trials = self.n_trials
+        of_heads, n_trials = self.strategy_ == "shared" and not full.is_text, self.n_trials
+        with quiet_optuna():
+            study = open_study(self, description)
             try:
                 if self.strategy_ == "shared" and full.is_text:
                     n_trials = self._propose(full, study, ends)
-                self._run(full, study, storage, n_trials, n_jobs, ends)
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt(self._kept(study, n_trials)) from None
+                missing = n_trials - len(ended_trials(study))
+                n_jobs = min(1 if of_heads else effective_n_jobs(self.n_jobs), missing)
+                if n_jobs == 1:
+                    self._optimize(full, n_trials, ends, of_heads, study)
+                elif n_jobs > 1:
+                    run = delayed(self._optimize_in_process)
+                    jobs = (run(full, n_trials, ends, study.study_name) for _ in range(n_jobs))
+                    Parallel(n_jobs=n_jobs)(jobs)
             finally:  # also after an interrupt
-                self._collect(in_memory(study.study_name, storage) if is_brief else study, full)
+                self._collect(study, full)
 
-    def _kept(self, study: Any, n_trials: int) -> str:
-        """What an interrupt says."""
-        kept = f"{len(ended_trials(study))} of {n_trials} trials are kept"
-        if self.storage is not None and self.study_name is not None:
-            return f"{kept}, run again to go on"
-        return f"{kept}; with storage='study.db' and study_name='mine' a search can go on"
-
-    def _run(
-        self, full: FullFits, study: Any, storage: Any, n_trials: int, n_jobs: int, ends: float
-    ) -> None:
-        """Run what is missing of the trials, here or in several processes."""
-        if (missing := n_trials - len(ended_trials(study))) < 1:
-            return
-        of_heads = self.strategy_ == "shared" and not full.is_text
-        run = partial(self._optimize, full, n_trials, ends, of_heads)
-        if n_jobs == 1:
-            run(study)
-        else:
-            shares = map(len, np.array_split(np.arange(missing), min(n_jobs, missing)))
-            work_together(run, study, storage, list(shares))
+    def _optimize_in_process(self, full: FullFits, n_trials: int, ends: float, name: str) -> None:
+        with quiet_optuna():
+            self._optimize(full, n_trials, ends, False, load_study(self, name))
 
     def _optimize(
-        self, full: FullFits, n_trials: int, ends: float, of_heads: bool, study: Any,
-        most: int | None = None,
-    ) -> None:  # fmt: skip
-        """Run trials here until the study has `n_trials`, `most` have run or it is late."""
+        self, full: FullFits, n_trials: int, ends: float, of_heads: bool, study: Any
+    ) -> None:
+        """Run trials in this process until the study has `n_trials` or it is late."""
         kind = "head" if of_heads and full.is_text else "trial"
-        with SearchProgress(self.verbose, study, n_trials, full.spaces, kind) as progress:
+        timeout = None if math.isinf(ends) else max(ends - time.monotonic(), 1e-3)
+        with SearchProgress(self.verbose, study, n_trials, kind) as progress:
             callbacks = [progress, *(self.callbacks or [])]
             objective = HeadFits(full, n_trials, callbacks) if of_heads else full
-            timeout = None if math.isinf(ends) else max(ends - time.monotonic(), 1e-3)
-            callbacks = [stop_after(n_trials), *callbacks]
-            how = {"timeout": timeout, "callbacks": callbacks, "n_trials": most}
-            work(study, objective, self.pruner, self.optuna_sampler, **how)
+            study.optimize(objective, timeout=timeout, callbacks=callbacks)
 
     def _propose(self, full: FullFits, study: Any, ends: float) -> int:
         """Train heads, put the most promising settings into the study's queue; return how many."""
-        heads = import_optuna().create_study(direction="maximize")
+        heads = open_study(self, None)
         self._optimize(full, self.n_trials, ends, True, heads)
         self.heads_ = cv_results(heads, len(full.splits), full.spaces)
         scored = [(t, r) for t, r in ended_trials(heads) if np.isfinite(r.mean)]
@@ -382,7 +349,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
 
-    def _check_data(self, X: Any, y: Any, of_split: dict[str, Any]) -> list[Any]:
+    def _check_data(self, X: Any, y: Any, groups: Any) -> list[Any]:
         """The folds; refuses data and folds with which trials cannot be scored."""
         classifies = is_classifier(self.estimator)
         if y is None and get_tags(self.estimator).target_tags.required:
@@ -390,46 +357,21 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None"
             )
-        splits = folds_of(self.cv, X, y, classifies, **of_split)
+        splits = folds_of(self.cv, X, y, classifies, groups=groups)
         if classifies:
             check_classes(y, splits)
-        elif self.scoring is None and type(self.estimator) is DiceTokenClassifier:
-            check_tags(y, splits)
         if y is not None and (classifies or holds_tags(y)):
             check_scores(self.scoring, y)
         return splits
 
-    def _choose(self, full: FullFits, searched: list[str], losses: list[Loss]) -> str:
+    def _choose(self, full: FullFits, losses: list[Loss]) -> str:
         """The strategy: heads where it is asked for, or where they equal the full fits."""
         if self.strategy == "full" or (self.strategy == "auto" and full.is_text):
             return "full"
-        reason = why_no_heads(full, searched, losses)
+        reason = why_no_heads(full, losses)
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         return "full" if reason is not None else "shared"
-
-    # ---- metadata
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """The routes from ``fit`` and ``score`` to the estimator, the splitter and the scorers."""
-        fits = MethodMapping().add(caller="fit", callee="fit")
-        splits = MethodMapping().add(caller="fit", callee="split")
-        scores = MethodMapping().add(caller="fit", callee="score")
-        scores.add(caller="score", callee="score")
-        splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
-        router = MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=fits)
-        router.add(splitter=splitter, method_mapping=splits)
-        scorer = scorer_of(self.estimator, self.scoring)
-        return router.add(scorer=scorer, method_mapping=scores)
-
-    def _routed(self, params: dict[str, Any], scorer: Any) -> tuple[Any, Any, Any]:
-        """The parameters for the estimator's ``fit``, the splitter and the scorer."""
-        if not routing_enabled():
-            groups = params.pop("groups", None)
-            return params, {"groups": groups}, weights_of(scorer, params.get("sample_weight"))
-        routed = process_routing(self, "fit", **params)
-        parts = routed.estimator.fit, routed.splitter.split, routed.scorer.score
-        return tuple(map(dict, parts))  # type: ignore[return-value]
 
     # ---- the best estimator
 
@@ -456,10 +398,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         **params : dict
             For the scorer.
         """
-        best = self._check_refit()
-        if routing_enabled():
-            params = process_routing(self, "score", **params).scorer.score
-        return float(self.scorer_(best, X, y, **params))
+        return float(self.scorer_(self._check_refit(), X, y, **params))
 
     predict = _delegated("predict")
     predict_proba = _delegated("predict_proba")

@@ -73,13 +73,7 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
 def as_spaces(param_distributions: Any, estimator: Any, y: Any) -> list[Space]:
     """The search space as a list of dicts; refuses an empty space and bad distributions."""
     if param_distributions is None:
-        loss = getattr(estimator, "loss", None)
-        if not isinstance(loss, str):
-            raise ValueError(
-                "param_distributions=None takes the space of the estimator's loss, which must be "
-                f"a name and is {loss!r}: give param_distributions, such as loss_space('tversky')"
-            )
-        param_distributions = loss_space(loss)
+        param_distributions = _space_of_own_loss(estimator)
     spaces = param_distributions
     spaces = [spaces] if isinstance(spaces, Mapping) else spaces
     if not isinstance(spaces, Sequence) or not all(isinstance(space, Mapping) for space in spaces):
@@ -89,30 +83,37 @@ def as_spaces(param_distributions: Any, estimator: Any, y: Any) -> list[Space]:
         )
     if not spaces or not all(spaces):
         raise ValueError("param_distributions is empty: name at least one parameter to search")
-    distribution = import_optuna().distributions.BaseDistribution
-    spaces = [{n: _around(v, n, estimator, y) for n, v in space.items()} for space in spaces]
-    for name, values in (entry for space in spaces for entry in space.items()):
-        choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
-        if not (choices or callable(values) or isinstance(values, distribution)):
-            raise ValueError(
-                f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
-                "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
-            )
-    return spaces
+    return [{n: _values(v, str(n), estimator, y) for n, v in space.items()} for space in spaces]
 
 
-def _around(values: Any, name: str, estimator: Any, y: Any) -> Any:
-    """The range around the rate that an estimator has or chooses for `y`: ``"lr": "auto"``."""
-    owner, _, parameter = str(name).rpartition("__")
-    if not isinstance(values, str) or (parameter, values) != ("lr", "auto"):
+def _space_of_own_loss(estimator: Any) -> Space:
+    loss = getattr(estimator, "loss", None)
+    if not isinstance(loss, str):
+        raise ValueError(
+            "param_distributions=None takes the space of the estimator's loss, which must be "
+            f"a name and is {loss!r}: give param_distributions, such as loss_space('tversky')"
+        )
+    return loss_space(loss)
+
+
+def _values(values: Any, name: str, estimator: Any, y: Any) -> Any:
+    """What a parameter may be: ``"lr": "auto"`` is a range around the rate for `y`."""
+    distributions = import_optuna().distributions
+    owner, _, parameter = name.rpartition("__")
+    if isinstance(values, str) and (parameter, values) == ("lr", "auto"):
+        part = estimator.get_params().get(owner) if owner else estimator
+        if isinstance(part, (TransformerEstimator, DiceClassifier)):
+            part = clone(part)
+            check_estimator(part)
+            rate = rate_of(part, y)
+            return distributions.FloatDistribution(rate / 3, rate * 3, log=True)
+    choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
+    if choices or callable(values) or isinstance(values, distributions.BaseDistribution):
         return values
-    part = estimator.get_params().get(owner) if owner else estimator
-    if not isinstance(part, (TransformerEstimator, DiceClassifier)):
-        return values
-    part = clone(part)
-    check_estimator(part)
-    rate = rate_of(part, y)
-    return import_optuna().distributions.FloatDistribution(rate / 3, rate * 3, log=True)
+    raise ValueError(
+        f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
+        "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
+    )
 
 
 def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:

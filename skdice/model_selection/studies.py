@@ -1,4 +1,4 @@
-"""Optuna's study of a search: its storage, its pruner, and processes that work on it together."""
+"""Optuna's study of a search: its storage, its pruner, and what tells it from others."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skdice.model_selection.spaces import import_optuna
@@ -68,17 +67,22 @@ def as_storage(storage: Any) -> Any:
         )
 
 
-def open_study(storage: Any, name: str | None, description: Mapping[str, str]) -> Any:
-    """The study of a search in its storage or memory; refuses a study of another search."""
-    optuna = import_optuna()
+def open_study(search: Any, description: Mapping[str, str] | None) -> Any:
+    """The study of a search; refuses a study of another search. Without a description it is new.
+
+    It lies in the storage of the search, and without a description in memory.
+    """
+    optuna, storage, name = import_optuna(), search.storage, search.study_name
+    how: dict[str, Any] = {"direction": "maximize", **_methods(search)}
+    if description is None:
+        return optuna.create_study(**how)
     failure: Exception | None = None
     for wait in (0, 0.1, 0.2, 0.4):
         time.sleep(wait)  # processes that start together may collide as they make the tables
         try:
             study = optuna.create_study(
-                storage=as_storage(storage), study_name=name, direction="maximize",
-                load_if_exists=name is not None,
-            )  # fmt: skip
+                storage=as_storage(storage), study_name=name, load_if_exists=name is not None, **how
+            )
             break
         except Exception as error:
             failure = error
@@ -88,17 +92,37 @@ def open_study(storage: Any, name: str | None, description: Mapping[str, str]) -
             f"{type(failure).__name__}: {str(failure).splitlines()[0]}: give a new file, one that "
             "a search wrote, the URL of a database, or an Optuna storage"
         ) from failure
+    _check_same(study, description)
+    study.set_user_attr("search", description)
+    return study
+
+
+def load_study(search: Any, name: str) -> Any:
+    """The study of a search in another process."""
+    how = {"storage": as_storage(search.storage), **_methods(search)}
+    return import_optuna().load_study(study_name=name, **how)
+
+
+def _methods(search: Any) -> dict[str, Any]:
+    """The sampler and the pruner of a search."""
+    pruner = MedianOfStep() if search.pruner == "median" else search.pruner
+    return {
+        "sampler": search.optuna_sampler,
+        "pruner": pruner or import_optuna().pruners.NopPruner(),
+    }
+
+
+def _check_same(study: Any, description: Mapping[str, str]) -> None:
+    """Refuse a study of another search."""
     trials, earlier = study.get_trials(deepcopy=False), study.user_attrs.get("search")
-    if study.direction != optuna.study.StudyDirection.MAXIMIZE:
-        raise ValueError(f"study_name={name!r} is a study of a score to minimize: give another")
+    if study.direction != import_optuna().study.StudyDirection.MAXIMIZE:
+        raise ValueError(f"study_name={study.study_name!r} is a study of a score to minimize")
     if (trials or earlier) and earlier != description:
         changed = [part for part in description if (earlier or {}).get(part) != description[part]]
         raise ValueError(
             f"study_name={study.study_name!r} is a study of another search in this storage (other "
             f"{', '.join(changed)}): give another study_name"
         )
-    study.set_user_attr("search", description)
-    return study
 
 
 def described(search: Any, spaces: Any, splits: Any) -> dict[str, str]:
@@ -118,36 +142,3 @@ def _text(value: Any, **how: Any) -> str:
     """A value's text in full, without addresses in memory."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         return re.sub(r" at 0x[0-9a-fA-F]+", "", value.__repr__(**how))
-
-
-def work(study: Any, objective: Any, pruner: Any, sampler: Any, **how: Any) -> None:
-    """Run trials in this process, by Optuna's ``optimize``; `how` is for that."""
-    pruners = import_optuna().pruners
-    if pruner is None or pruner == "median":
-        pruner = pruners.NopPruner() if pruner is None else MedianOfStep()
-    study.pruner = pruner
-    if sampler is not None:
-        study.sampler = sampler
-    with quiet_optuna():
-        study.optimize(objective, **how)
-
-
-def work_together(run: Callable[..., None], study: Any, storage: Any, shares: list[int]) -> None:
-    """Call `run` with the study and a number of trials, in a process for each number."""
-    Parallel(n_jobs=len(shares))(
-        delayed(_run_in_process)(run, study.study_name, storage, share) for share in shares
-    )
-
-
-def _run_in_process(run: Callable[..., None], name: str, storage: Any, share: int) -> None:
-    with quiet_optuna():
-        study = import_optuna().load_study(study_name=name, storage=as_storage(storage))
-    run(study, share)
-
-
-def in_memory(name: str, storage: Any) -> Any:
-    """A copy of a study that does not need its storage any more."""
-    optuna = import_optuna()
-    kept = optuna.storages.InMemoryStorage()
-    optuna.copy_study(from_study_name=name, from_storage=as_storage(storage), to_storage=kept)
-    return optuna.load_study(study_name=name, storage=kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from numbers import Number
 from typing import Any
@@ -177,45 +177,48 @@ def ended_trials(study: Any) -> list[tuple[Any, Record]]:
     return [(t, Record(**t.user_attrs[RECORD])) for t in known if RECORD in t.user_attrs]
 
 
-def stop_after(n_trials: int) -> Callable[[Any, Any], None]:
-    """A callback that ends a search once so many trials of its study have ended."""
-
-    def stop(study: Any, trial: Any) -> None:
-        if len(ended_trials(study)) >= n_trials:
-            study.stop()
-
-    return stop
-
-
 def cv_results(study: Any, n_splits: int, spaces: Sequence[Any]) -> dict[str, Any]:
     """`cv_results_` as in `GridSearchCV`, with the number and the state of each trial."""
     from optuna.trial import FixedTrial
 
     trials, records = zip(*ended_trials(study), strict=True) if ended_trials(study) else ((), ())
     params = [suggest(FixedTrial(trial.params), spaces) for trial in trials]
-    results: dict[str, Any] = {
+    return {
         "trial": np.array([trial.number for trial in trials], dtype=int),
         "state": np.array([trial.state.name for trial in trials], dtype=object),
         "params": params,
+        **_param_columns(params),
+        **_score_columns(records, n_splits),
+        "n_empty": np.array([record.n_empty for record in records], dtype=int),
     }
-    for name in sorted({name for of_trial in params for name in of_trial}):
-        column = {i: of_trial[name] for i, of_trial in enumerate(params) if name in of_trial}
-        numbers = all(isinstance(value, (Number, np.bool_)) for value in column.values())
-        dtype = np.asarray(list(column.values())).dtype if numbers else object
-        values = results[f"param_{name}"] = np.ma.masked_all(len(trials), dtype=dtype)
-        for i, value in column.items():
-            values[i] = value
+
+
+def _param_columns(params: list[dict[str, Any]]) -> dict[str, Any]:
+    """A masked array for each parameter, of numbers where all its values are numbers."""
+    columns = {}
+    for name in sorted(set().union(*params)):
+        given = {i: of_trial[name] for i, of_trial in enumerate(params) if name in of_trial}
+        numbers = all(isinstance(value, (Number, np.bool_)) for value in given.values())
+        dtype = np.asarray(list(given.values())).dtype if numbers else object
+        columns[f"param_{name}"] = column = np.ma.masked_all(len(params), dtype=dtype)
+        for i, value in given.items():
+            column[i] = value
+    return columns
+
+
+def _score_columns(records: Sequence[Record], n_splits: int) -> dict[str, np.ndarray]:
+    """The times and the scores of each trial."""
     times = [record.fit_time or [np.nan] for record in records]
-    results["mean_fit_time"] = np.array([np.mean(of_folds) for of_folds in times])
-    results["std_fit_time"] = np.array([np.std(of_folds) for of_folds in times])
-    scores = np.full((len(trials), n_splits), np.nan)
-    for i, record in enumerate(records):
-        scores[i, : len(record.scores)] = record.scores
-    for fold in range(n_splits):
-        results[f"split{fold}_test_score"] = scores[:, fold]
-    means = results["mean_test_score"] = scores.mean(axis=1)
-    results["std_test_score"] = scores.std(axis=1)
+    scores = np.full((len(records), n_splits), np.nan)
+    for of_trial, record in zip(scores, records, strict=True):
+        of_trial[: len(record.scores)] = record.scores
+    means = scores.mean(axis=1)
     lost = np.where(np.isfinite(means), -means, np.inf)
-    results["rank_test_score"] = rankdata(lost, method="min").astype(np.int32)
-    results["n_empty"] = np.array([record.n_empty for record in records], dtype=int)
-    return results
+    return {
+        "mean_fit_time": np.array([np.mean(of_folds) for of_folds in times]),
+        "std_fit_time": np.array([np.std(of_folds) for of_folds in times]),
+        **{f"split{fold}_test_score": of_fold for fold, of_fold in enumerate(scores.T)},
+        "mean_test_score": means,
+        "std_test_score": scores.std(axis=1),
+        "rank_test_score": rankdata(lost, method="min").astype(np.int32),
+    }

@@ -13,7 +13,7 @@ from skdice._types import Data, Rows
 from skdice.inputs.labels import as_labels
 from skdice.inputs.rows import plain_values, take
 from skdice.inputs.texts import as_texts
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.text import TextOverSampler
 

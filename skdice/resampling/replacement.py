@@ -219,6 +219,20 @@ class EntityReplacement(TagSampler):
         others = _Others(forms)
         self.gazetteer_ = others.gazetteer
         usable = np.array([any(others.has(m) for side in row for m in side) for row in mentions])
+        drawn = self._draw_by_class(labels, usable, random_state)
+        new = []
+        for i in drawn:
+            chosen = self._choose([m for side in mentions[i] for m in side], others, random_state)
+            pairs = zip(rows[i], mentions[i], strict=True)
+            swapped = tuple("".join(_swap(text, side, chosen)) for text, side in pairs)
+            new.append(swapped[0] if isinstance(texts[i], str) else swapped)
+        self.sample_indices_ = np.append(np.arange(len(texts)), drawn).astype(np.int64)
+        return _extend(X, texts, new), take(y, self.sample_indices_)
+
+    def _draw_by_class(
+        self, labels: np.ndarray, usable: np.ndarray, random_state: Any
+    ) -> list[int]:
+        """Usable rows to copy, as many of each class as the strategy asks for."""
         with reading_strategy(self.sampling_strategy):
             strategy = check_sampling_strategy(self.sampling_strategy, labels, "over-sampling")
         self.sampling_strategy_ = strategy
@@ -231,14 +245,7 @@ class EntityReplacement(TagSampler):
                     "could replace: add to the gazetteer, or use TextOverSampler"
                 )
             drawn += random_state.choice(holders, size=n_rows).tolist() if n_rows else []
-        new = []
-        for i in drawn:
-            chosen = self._choose([m for side in mentions[i] for m in side], others, random_state)
-            pairs = zip(rows[i], mentions[i], strict=True)
-            swapped = tuple("".join(_swap(text, side, chosen)) for text, side in pairs)
-            new.append(swapped[0] if isinstance(texts[i], str) else swapped)
-        self.sample_indices_ = np.append(np.arange(len(texts)), drawn).astype(np.int64)
-        return _extend(X, texts, new), take(y, self.sample_indices_)
+        return drawn
 
     def _find(self, texts: Sequence[str]) -> tuple[list[list[Mention]], Forms]:
         """Mentions, by character, in each text; and their possible replacements."""
@@ -248,8 +255,13 @@ class EntityReplacement(TagSampler):
             known = {_key(m): kind for kind, group in forms.items() for m in group}
             longest = max(map(len, known), default=0)
             return [_look_up(matches, known, longest) for matches in words], forms
+        return self._find_by_tagger(texts, words)
+
+    def _find_by_tagger(
+        self, texts: Sequence[str], words: list[list[re.Match[str]]]
+    ) -> tuple[list[list[Mention]], Forms]:
         tags = self.gazetteer.predict([[match.group() for match in row] for row in words])
-        forms = {}
+        forms: Forms = {}
         mentions: list[list[Mention]] = []
         for text, matches, row in zip(texts, words, tags, strict=True):
             mentions.append([])
@@ -307,19 +319,22 @@ def _read_gazetteer(gazetteer: Any, of_texts: bool) -> Forms:
         forms = table[str(kind)] = {}
         name = f"gazetteer[{shown(kind)}]"
         for mention in () if isinstance(group, str) else as_row_list(name, group):
-            words = mention.split() if isinstance(mention, str) else as_row_list(name, mention)
-            if not all(isinstance(word, str) for word in words):
-                raise TypeError(
-                    f"{name} holds {shown(mention)}, which is no string or list of them"
-                )
-            if of_texts:
-                spelling = mention.strip() if isinstance(mention, str) else " ".join(words)
-                forms.setdefault(tuple(_WORD.findall(spelling)), spelling)
-            else:
-                forms.setdefault(tuple(words), tuple(words))
+            key, form = _read_mention(name, mention, of_texts)
+            forms.setdefault(key, form)
         if isinstance(group, str) or () in forms:
             raise ValueError(f"{name}={shown(group)} must be a list of non-empty mentions")
     return table
+
+
+def _read_mention(name: str, mention: Any, of_texts: bool) -> tuple[tuple[str, ...], Any]:
+    """The words of a mention, and its form."""
+    words = mention.split() if isinstance(mention, str) else as_row_list(name, mention)
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError(f"{name} holds {shown(mention)}, which is no string or list of them")
+    if not of_texts:
+        return tuple(words), tuple(words)
+    spelling = mention.strip() if isinstance(mention, str) else " ".join(words)
+    return tuple(_WORD.findall(spelling)), spelling
 
 
 def _look_up(
@@ -360,8 +375,11 @@ def _extend(X: Any, plain: list[Any], rows: list[Any]) -> Any:
         return np.concatenate([X.astype(object), new])
     if not hasattr(X, "iloc"):
         return [*plain, *rows]
-    if not rows:
-        return X.reset_index(drop=True)
+    return _extend_frame(X, new) if rows else X.reset_index(drop=True)
+
+
+def _extend_frame(X: Any, new: np.ndarray) -> Any:
+    """A frame or a series with rows after it."""
     import pandas as pd
 
     names = {"columns": X.columns} if X.ndim == 2 else {"name": X.name}

@@ -170,6 +170,16 @@ class TagOverSampler(TagSampler):
                 self.sampling_strategy, np.array(mentions), "over-sampling"
             )
         counts = np.array([[row.count(kind) for kind in types] for row in types_of_rows])
+        return self._until(types, counts, usable, random_state)
+
+    def _until(
+        self,
+        types: list[str],
+        counts: np.ndarray,
+        usable: np.ndarray,
+        random_state: np.random.RandomState,
+    ) -> list[int]:
+        """Sentences to add, the rarest type first; `counts` has the mentions of each."""
         wanted = {types.index(kind): n for kind, n in self.sampling_strategy_.items()}
         added = np.zeros(len(types), dtype=np.int64)
         drawn: list[int] = []

@@ -66,15 +66,18 @@ def _numbered(X: Any, y: Any) -> Any:
                 "BackgroundUnderSampler"
             )
     check_consistent_length(X, as_labels(y))
+    return np.arange(len(as_texts(X))).reshape(-1, 1) if _hold_texts(X) else X
+
+
+def _hold_texts(X: Any) -> bool:
+    """Whether rows are texts or pairs that imbalanced-learn would not draw."""
     rows = X if hasattr(X, "iloc") else plain_values(X)  # imbalanced-learn draws from pandas
     if isinstance(rows, (list, tuple)):
         first = rows[0] if rows and isinstance(rows[0], (list, tuple)) else rows
-        of_texts = isinstance(next(iter(first), None), str)
-    elif hasattr(rows, "dtype"):  # a 1-D array or column, or any table of polars
-        of_texts = (rows is not X or getattr(X, "ndim", 2) == 1) and rows.dtype.kind in "OUT"
-    else:  # a table, or what is refused as texts
-        of_texts = not hasattr(rows, "dtypes")
-    return np.arange(len(as_texts(X))).reshape(-1, 1) if of_texts else X
+        return isinstance(next(iter(first), None), str)
+    if hasattr(rows, "dtype"):  # a 1-D array or column, or any table of polars
+        return (rows is not X or getattr(X, "ndim", 2) == 1) and rows.dtype.kind in "OUT"
+    return not hasattr(rows, "dtypes")  # no table: what is refused as texts
 
 
 class TextOverSampler(_Texts, RandomOverSampler):

@@ -281,7 +281,7 @@ def check_prefixes(tags: Iterable[str], scheme: str, name: str = "y") -> None:
         if split_tag(tag)[0] not in prefixes:
             raise ValueError(
                 f"{name} holds {tag!r}, and the tags of the first fit are in scheme {scheme!r}: "
-                "convert them with skdice.metrics.convert_scheme, or fit with warm_start=False"
+                "convert them with skdice.tags.convert_scheme, or fit with warm_start=False"
             )
 
 

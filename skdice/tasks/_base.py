@@ -137,9 +137,8 @@ class Task(ABC):
 
     def uses_native_head(self, model: Model) -> bool:
         """Return whether the head is the architecture's own, as transformers has it."""
-        return (
-            backbones.class_with_head(self.head, backbones.load_config(model.backbone)) is not None
-        )
+        config = backbones.load_config(model.backbone, model.revision)
+        return backbones.class_with_head(self.head, config) is not None
 
     def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
@@ -154,10 +153,13 @@ class Task(ABC):
         n_outputs = self.n_outputs(model) if n_outputs is None else n_outputs
         with seeded(seed, device):
             if self.uses_native_head(model):
-                loaded = backbones.load_with_head(model.backbone, str(self.head), n_outputs)
+                loaded = backbones.load_with_head(
+                    model.backbone, str(self.head), n_outputs, model.revision
+                )
                 module: EncoderModule = TaskModel(loaded, str(self.head), model.dropout)
             else:
-                module = self.assemble(model, backbones.load_encoder(model.backbone), n_outputs)
+                encoder = backbones.load_encoder(model.backbone, model.revision)
+                module = self.assemble(model, encoder, n_outputs)
         with seeded(seed, device):  # the model may have drawn numbers for a head of its own
             if isinstance(module, TaskModel):
                 module.reset_output_layer()
@@ -171,7 +173,7 @@ class Task(ABC):
     def load_tokenizer(self, model: Model) -> None:
         """Set on `model` the tokenizer of its backbone, unless it has one."""
         if not hasattr(model, "tokenizer_"):
-            model.tokenizer_ = backbones.load_tokenizer(model.backbone)
+            model.tokenizer_ = backbones.load_tokenizer(model.backbone, model.revision)
 
     def update_module(self, model: Model, module: EncoderModule) -> None:
         """Let a trained module take parameters of the head that were set since."""

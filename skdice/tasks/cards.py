@@ -329,5 +329,5 @@ def _caveat_of_scheme(model: Model) -> str:
         "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
         f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
         "become entities. Call `predict` of skdice instead, or train on "
-        "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
+        "`skdice.tags.convert_scheme(y)`, which gives IOB2."
     )

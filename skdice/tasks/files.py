@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from skdice.metrics.partial_credit import MODES
 from skdice.metrics.spans import report_of_spans, report_text
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Task
+from skdice.tasks.multi_span_qa import ANSWER
 from skdice.text.alignment import typed_spans
 
 
@@ -29,14 +29,10 @@ class TaskFiles:
     # In which predictions are written, and the methods that predict them; "auto" is the first.
     formats: ClassVar[dict[str, str]]
     rows_are: ClassVar[str] = "lines"  # of a stream; or "blocks" of lines, "json", or "mixed" lines
-    modes: ClassVar[tuple[str, ...]] = ("strict",)  # which spans count as found
+    modes: ClassVar[tuple[str, ...]] = ("lenient",)  # which spans count as found
 
     def __init__(self, task: Task) -> None:
         self.task = task
-
-    def labels(self, y: Data) -> Iterable[Any] | None:
-        """Every label of a data set, None for one that was not annotated; None without labels."""
-        return None
 
     def has_several_labels(self, y: Data) -> bool:
         """Tell if a row may have several labels."""
@@ -81,10 +77,6 @@ class TextFiles(TaskFiles):
     """Texts or pairs with one label or several."""
 
     formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
-
-    def labels(self, y: Data) -> Iterable[Any] | None:
-        """The label of each row, or all labels of rows with several."""
-        return chain.from_iterable(y) if self.has_several_labels(y) else y
 
     def has_several_labels(self, y: Data) -> bool:
         """Tell if a text may have several labels."""
@@ -134,7 +126,8 @@ class TextFiles(TaskFiles):
 
     def unseen_labels(self, model: Model, y: Data) -> list[str]:
         """The labels of a data set that training did not have."""
-        return sorted(set(self.labels(y) or ()) - {str(label) for label in model.classes_})
+        labels = chain.from_iterable(y) if self.has_several_labels(y) else y
+        return sorted(set(labels) - {str(label) for label in model.classes_})
 
 
 class SpanFiles(TaskFiles):
@@ -181,10 +174,6 @@ class TagFiles(SpanFiles):
 
     modes = tuple(MODES)
 
-    def labels(self, y: Data) -> Iterable[Any] | None:
-        """The tags of all tokens."""
-        return chain.from_iterable(y)
-
     def report(
         self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
     ) -> Any:
@@ -201,10 +190,6 @@ class EntityFiles(TaskFiles):
     )
     rows_are = "mixed"
     modes = tuple(MODES)
-
-    def labels(self, y: Data) -> Iterable[Any] | None:
-        """The types of all entities."""
-        return (label for row in y for _, _, label, *_ in row)
 
     def counted(self, X: Data, y: Data) -> Any:
         """The tags of the words."""
@@ -252,6 +237,15 @@ class QuestionFiles(TaskFiles):
         return scores if as_json else _table_of_scores(scores)
 
 
+class MultiSpanFiles(QuestionFiles):
+    """Questions with several answers, which are tags of words."""
+
+    def counted(self, X: Data, y: Data) -> Any:
+        """The tags of the words of the contexts, once for each question."""
+        spans = [[(start, start + len(text), ANSWER) for start, text in row] for row in y]
+        return [tags for _, tags in tagged_words(self.task.passages(X), spans)]
+
+
 _FILES: dict[str, type[TaskFiles]] = {
     "classification": TextFiles,
     "numbers": TextFiles,
@@ -259,7 +253,7 @@ _FILES: dict[str, type[TaskFiles]] = {
     "entities": EntityFiles,
     "mrc-ner": SpanFiles,
     "qa": QuestionFiles,
-    "multi-span-qa": QuestionFiles,
+    "multi-span-qa": MultiSpanFiles,
 }
 
 

@@ -201,8 +201,8 @@ class Reading(Task):
         texts = list(predicted)
         answers = read_answers(true, len(texts))
         return {
-            "exact_match": answer_exact_match_score(answers, texts, language=model.language),
-            "f1": answer_f1_score(answers, texts, language=model.language),
+            "exact_match": answer_exact_match_score(answers, texts),
+            "f1": answer_f1_score(answers, texts),
         }
 
     def measure(self, model: Model) -> str:
@@ -221,7 +221,7 @@ def _best_threshold(model: Model, held: Examples, blocks: Blocks) -> tuple[float
     for row, ((_, context), (candidates, null)) in zip(held.targets, ranked, strict=True):
         text = context[candidates[0].start : candidates[0].end] if candidates else ""
         gaps.append(null - candidates[0].score if candidates else 0.0)
-        values.append(answer_f1_score([row], [text], language=model.language))
+        values.append(answer_f1_score([row], [text]))
         nulls.append(float(not row))
     threshold = tune_null_threshold(np.array(gaps), np.array(values), np.array(nulls))
     answered = np.array(gaps) <= threshold

@@ -35,7 +35,7 @@ def folder(tmp_path_factory, tiny_backbone):
     options = ("--backbone", tiny_backbone, "--max-epochs", 3, "--lr", 3e-3)
     result = run("train", folder / "notes.jsonl", "--out", folder / "m", *options)
     assert result.exit_code == 0, result.output
-    assert "notes.jsonl: entities, 16 rows, 2 classes: PER 8, LOC 8" in " ".join(
+    assert "notes.jsonl: entities, 16 rows; tokens: O 32, B-LOC 8, B-PER 8; 2.0 neg" in " ".join(
         result.output.split()
     )
     return folder
@@ -87,7 +87,7 @@ def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
     record = json.loads(run("predict", folder / "m", tmp_path / "t.csv").output)
     assert record["text"] == "anna, bob"
     (tmp_path / "body.jsonl").write_text(json.dumps({"body": "anna", "id": 1}))
-    named = run("predict", folder / "m", tmp_path / "body.jsonl", "--text-column", "body")
+    named = run("predict", folder / "m", tmp_path / "body.jsonl", "--text-columns", "body")
     assert json.loads(named.output)["text"] == "anna"
     result = run("predict", folder / "m", tmp_path / "body.jsonl")
     assert result.exit_code == 1
@@ -117,11 +117,6 @@ def test_scores_refuse_what_fit_and_the_readers_refuse(folder):
     for score in (model.score, model.evaluate):
         with pytest.raises(ValueError, match=r"outside X\[0\], which has 4 characters"):
             score(["anna"], [[(0, 9, "PER")]])
-
-
-def test_imbalance_counts_words(folder):
-    (counts,) = json.loads(run("imbalance", folder / "notes.jsonl", "--json").output).values()
-    assert counts["counts"] == {"O": 32, "B-PER": 8, "B-LOC": 8}
 
 
 def test_compare(folder, tmp_path, tiny_backbone):

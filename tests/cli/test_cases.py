@@ -8,17 +8,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from skdice.cli.app import app
 from tests.datasets.annotations.test_columns_and_passages import PUBTATOR, webanno
-
-
-def counts_of(path, *options):
-    args = ["imbalance", str(path), "--json", *options]
-    result = CliRunner().invoke(app, args)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)[str(path)]["counts"]
 
 
 def lines(*values):
@@ -104,10 +95,10 @@ READ = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", READ)
-def test_what_is_read(tmp_path, name):
+def test_what_is_read(tmp_path, read, name):
     file, content, options, expected = READ[name]
     (tmp_path / file).write_text(content)
-    assert counts_of(tmp_path / file, *options) == expected
+    assert read(tmp_path / file, *options) == expected
 
 
 HTML = {"data": {"html": "<p>Hi <b>Ann</b></p>"}, "annotations": [{"result": [{
@@ -125,9 +116,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(tmp_path, name):
+def test_what_is_refused(tmp_path, read, name):
     content, options, message = REFUSED[name]
     (tmp_path / "a.json").write_text(content)
-    result = CliRunner().invoke(app, ["imbalance", str(tmp_path / "a.json"), *options])
-    assert result.exit_code == 1
-    assert message in " ".join(result.output.split())
+    assert message in read(tmp_path / "a.json", *options)

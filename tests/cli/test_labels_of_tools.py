@@ -28,7 +28,9 @@ def test_a_label_without_a_positive_stays_a_class(tmp_path, fit):
     (tmp_path / "a.csv").write_text(TOXIC)
     result = run("train", tmp_path / "a.csv", *COLUMNS, *fit)
     assert result.exit_code == 0, result.output
-    assert "3 classes: toxic 3, insult 3, threat 0" in " ".join(result.output.split())
+    assert "examples: (no label) 3, insult 3, toxic 3, threat 0; 0.5 negatives" in " ".join(
+        result.output.split()
+    )
     model = DiceSequenceClassifier.from_pretrained(tmp_path / "m")
     assert sorted(model.classes_) == ["insult", "threat", "toxic"]
     (tmp_path / "b.csv").write_text("text,toxic,threat,insult\nanna sleeps,0,1,1\n")
@@ -46,7 +48,7 @@ def test_labels_of_a_tool(tmp_path, fit):
         result = run("train", tmp_path / "a.jsonl", *fit)
     assert result.exit_code == 0, result.output
     assert "classification, " in result.output
-    assert "4 rows, 1 class: A 2" in " ".join(result.output.split())
+    assert "4 rows; examples: (no label) 2, A 2" in " ".join(result.output.split())
     out = tmp_path / "p.jsonl"
     result = run("predict", tmp_path / "m", tmp_path / "a.jsonl", "--format", "jsonl", "--out", out)
     assert result.exit_code == 0, result.output
@@ -57,7 +59,7 @@ def test_options_are_obeyed_or_refused(tmp_path, fit):
     cells = tmp_path / "a.csv"
     cells.write_text("text,label\n" + "anna sings,x/y\nbob,x\nit rains,y\n" * 2)
     result = run("train", cells, "--label-separator", "/", *fit)
-    assert "2 classes: x 4, y 4" in " ".join(result.output.split()), result.output
+    assert "examples: x 4, y 4, (no label) 0" in " ".join(result.output.split()), result.output
     tasks = [{"data": {"text": text}, "annotations": [{"result": [{"from_name": "mood",
               "type": "choices", "value": {"choices": [mood]}}]}]}
              for text, mood in [("anna", "x"), ("bob", "y")]]  # fmt: skip

@@ -63,7 +63,7 @@ def check(found, rows, model):
 def test_a_csv_comes_back_with_two_columns_more(model, tmp_path, delimiter):
     source = tmp_path / "new.csv"
     source.write_text(written(ROWS, delimiter))
-    args = (source, "--text-column", "text", "--separator", delimiter)
+    args = (source, "--text-columns", "text", "--separator", delimiter)
     shown = run(model, *args)
     assert shown.exit_code == 0, shown.output
     check(table_of(shown.stdout, delimiter), ROWS, model)
@@ -87,7 +87,7 @@ def test_a_tsv_has_no_quotes_and_reads_back(model, tmp_path):
     assert y == [line[2] for line in out[1:]]
     # A table with cells that a tab would cut is written with blanks in their place.
     (tmp_path / "new.csv").write_text(written(ROWS))
-    args = (tmp_path / "new.csv", "--text-column", "text", "--out", tmp_path / "b.tsv")
+    args = (tmp_path / "new.csv", "--text-columns", "text", "--out", tmp_path / "b.tsv")
     assert run(model, *args).exit_code == 0
     cells = [line.split("\t") for line in (tmp_path / "b.tsv").read_text().splitlines()]
     assert [len(row) for row in cells] == [6] * 4
@@ -122,7 +122,7 @@ def test_columns_without_names_get_numbers(model, tmp_path):
     result = run(model, tmp_path / "bare.tsv")
     assert result.exit_code == 1
     assert "say which hold the text with text_columns" in " ".join(result.output.split())
-    result = run(model, tmp_path / "bare.tsv", "--text-column", "0")
+    result = run(model, tmp_path / "bare.tsv", "--text-columns", "0")
     lines = [line.split("\t") for line in result.stdout.splitlines()]
     assert lines[0] == ["0", "1", "predicted", "probability"]
     assert [line[:2] for line in lines[1:]] == [[text, "ham"] for text in TEXTS]
@@ -140,7 +140,7 @@ def test_a_text_on_each_line_has_its_label_before_it(model, tmp_path, name):
 
 def test_a_column_of_that_name_is_refused_before_the_work(model, tmp_path):
     (tmp_path / "a.csv").write_text("text,predicted\nwin,ham\n")
-    result = run(model, tmp_path / "a.csv", "--out", tmp_path / "b.csv", "--text-column", "text")
+    result = run(model, tmp_path / "a.csv", "--out", tmp_path / "b.csv", "--text-columns", "text")
     assert result.exit_code == 1
     assert "has a column 'predicted', which its predictions would get: rename it" in " ".join(
         result.output.split()
@@ -211,11 +211,6 @@ def test_a_file_named_json_holds_one_array(model, tmp_path):
         found = json.loads(array.read_text())
         assert found == [json.loads(line) for line in lines.read_text().splitlines()]
         assert len(found) == 2
-    args = ["next", str(model), str(tmp_path / "new.jsonl"), "--n", "2", "--out"]
-    assert CliRunner().invoke(app, [*args, str(tmp_path / "next.json")]).exit_code == 0
-    assert CliRunner().invoke(app, [*args, str(tmp_path / "next.jsonl")]).exit_code == 0
-    found = json.loads((tmp_path / "next.json").read_text())
-    assert found == [json.loads(x) for x in (tmp_path / "next.jsonl").read_text().splitlines()]
 
 
 def test_a_file_to_predict_is_read_once(model, tmp_path, monkeypatch):

@@ -137,10 +137,6 @@ def test_convert_refuses_the_options_of_tables(tmp_path):
     row = {"text": "Ann sings", "entities": [[0, 3, "PER"]], "id": 7}
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
     args = ["convert", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--to", "prodigy"]
-    result = CliRunner().invoke(app, [*args, "--label-column", "entities"])
-    assert result.exit_code == 1
-    assert "label_column='entities' is no option of read_annotations" in " ".join(
-        result.output.split()
-    )
+    assert CliRunner().invoke(app, [*args, "--label-column", "entities"]).exit_code == 2
     assert CliRunner().invoke(app, args).exit_code == 0
     assert json.loads((tmp_path / "b.jsonl").read_text())["id"] == 7

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
-import sys
 import time
 import warnings
 
@@ -16,30 +14,10 @@ from skdice.engine import devices
 from skdice.engine.devices import resolve_device
 
 
-def tell(queue, done):
-    queue.put((resolve_device("auto"), resolve_device("auto")))
-    done.wait(60)
-
-
-def in_another_process(context):
-    """A process that took a GPU, which GPU, and how to end the process."""
-    queue, done = context.Queue(), context.Event()
-    process = context.Process(target=tell, args=(queue, done))
-    process.start()
-    first, second = queue.get(timeout=60)
-    assert first == second
-
-    def end():
-        done.set()
-        process.join()
-
-    return first, end
-
-
-def test_one_gpu_needs_no_number(gpus, tmp_path):
-    gpus(1)
+@pytest.mark.parametrize("n", [1, 4])
+def test_torch_chooses_among_gpus(gpus, n):
+    gpus(n)
     assert resolve_device("auto") == "cuda"
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_launcher_decides(gpus, monkeypatch):
@@ -49,30 +27,6 @@ def test_the_launcher_decides(gpus, monkeypatch):
     gpus(2)  # fewer than processes
     assert resolve_device("auto") == "cuda:0"
     assert resolve_device("cuda:1") == "cuda:1"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-def test_each_process_has_a_gpu_of_its_own(gpus):
-    gpus(3)
-    context = multiprocessing.get_context("fork")
-    one, end_one = in_another_process(context)
-    two, end_two = in_another_process(context)
-    assert (one, two, resolve_device("auto")) == ("cuda:0", "cuda:1", "cuda:2")
-    second_on_the_first, end = in_another_process(context)
-    assert second_on_the_first == "cuda:0"
-    end_two()
-    again, end_again = in_another_process(context)
-    assert again == "cuda:1"
-    for finish in (end_one, end, end_again):
-        finish()
-
-
-def test_without_locks_the_number_of_the_process_decides(gpus, without, monkeypatch):
-    gpus(3)
-    without("fcntl")
-    for process in (7, 8):
-        monkeypatch.setattr(devices.os, "getpid", lambda process=process: process)
-        assert resolve_device("auto") == f"cuda:{process % 3}"
 
 
 def test_a_model_that_chose_its_gpu_chooses_anew_where_it_is_read():
@@ -97,16 +51,45 @@ def test_the_gain_of_bfloat16_is_measured_once_and_fast(monkeypatch):
     assert devices.bf16_gain() == gain
 
 
-@pytest.mark.parametrize(("slower", "gain"), [(torch.float32, 4.0), (torch.bfloat16, 0.25)])
-def test_the_gain_is_the_ratio_of_the_best_times(monkeypatch, slower, gain):
-    clock, product = [0.0], torch.Tensor.__matmul__
+class Processor:
+    """Clocks of a machine on which a product takes some time, and others may take turns."""
 
-    def timed(a, b):
-        clock[0] += 4.0 if a.dtype is slower else 1.0
-        return product(a, b)
+    def __init__(self, monkeypatch, seconds, taken_away=0.0):
+        self.own = self.wall = 0.0
+        product = torch.Tensor.__matmul__
 
-    monkeypatch.setattr(devices.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(torch.Tensor, "__matmul__", timed)
+        def timed(a, b):
+            self.own += seconds[a.dtype]
+            self.wall += seconds[a.dtype] + (taken_away if a.dtype is torch.float32 else 0.0)
+            return product(a, b)
+
+        monkeypatch.setattr(torch.Tensor, "__matmul__", timed)
+        for name in ("thread_time", "process_time"):
+            monkeypatch.setattr(devices.time, name, lambda: self.own)
+        for name in ("perf_counter", "monotonic", "time"):
+            monkeypatch.setattr(devices.time, name, lambda: self.wall)
+
+
+@pytest.fixture
+def measured_anew():
     devices.bf16_gain.cache_clear()
+    yield
+    devices.bf16_gain.cache_clear()
+
+
+@pytest.mark.parametrize(("fp32", "bf16", "gain"), [(4.0, 1.0, 4.0), (1.0, 4.0, 0.25)])
+def test_the_gain_is_the_ratio_of_the_best_times(monkeypatch, measured_anew, fp32, bf16, gain):
+    Processor(monkeypatch, {torch.float32: fp32, torch.bfloat16: bf16})
     assert devices.bf16_gain() == gain
-    devices.bf16_gain.cache_clear()
+
+
+def test_work_of_others_does_not_count_as_time_of_a_product(monkeypatch, measured_anew):
+    seconds = {torch.float32: 0.001, torch.bfloat16: 0.002}
+    processor = Processor(monkeypatch, seconds, taken_away=0.05)
+    assert devices.bf16_gain() == pytest.approx(0.5)
+    assert processor.own < 0.02
+
+
+def test_a_clock_that_stands_still_gains_nothing(monkeypatch, measured_anew):
+    Processor(monkeypatch, {torch.float32: 0.0, torch.bfloat16: 0.0})
+    assert devices.bf16_gain() == 1.0

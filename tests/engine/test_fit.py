@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -25,7 +24,6 @@ from skdice import (
 from skdice.engine.callbacks import ValidationScore
 from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
-from skdice.resampling import BalancedBatchSampler
 from tests.data import SENTENCES, TAGS
 from tests.fits import Tells
 
@@ -271,14 +269,6 @@ def test_other_integers_of_numpy_are_integers(tiny_backbone, integer):
     features = TransformerFeatures(backbone=tiny_backbone, batch_size=7, max_length=9)
     mine = clone(features).set_params(batch_size=integer(7), max_length=integer(9))
     np.testing.assert_array_equal(mine.fit_transform(texts), features.fit_transform(texts))
-    labels = [0] * 280 + [1] * 20
-    batches = [
-        list(BalancedBatchSampler(RandomUnderSampler(), labels, batch_size=size))
-        for size in (7, integer(7))
-    ]
-    assert batches[0] == batches[1]
-    over = list(BalancedBatchSampler(RandomOverSampler(), labels, batch_size=integer(7)))
-    assert sum(map(len, over)) == 560
     model = DiceClassifier(max_epochs=1, net_params={"batch_size": integer(7)}, random_state=0)
     model.fit(NUMBERS.repeat(10, 0), [0, 1] * 300)
     assert model.net_.n_updates_ == 86

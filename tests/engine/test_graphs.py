@@ -378,8 +378,7 @@ def note_kind(net, loss):
 
 def test_the_rate_is_a_tensor_only_while_a_fit_runs(gpu, tiny_backbone):
     kinds_of_rate.clear()
-    params = {"callbacks": [Tells(after=note_kind)], "net_params": {"keep_optimizer": True}}
-    model = fitted("tagger", tiny_backbone, **params)
+    model = fitted("tagger", tiny_backbone, callbacks=[Tells(after=note_kind)])
     assert kinds_of_rate == {torch.Tensor}
     assert type(model.net_.optimizer_.param_groups[0]["lr"]) is float
     pickle.loads(pickle.dumps(model)).partial_fit(UNEVEN, UNEVEN_TAGS)

@@ -1,11 +1,10 @@
-"""TransformerFeatures: vectors equal to a hand-made forward pass, cached by content."""
+"""TransformerFeatures: vectors equal to a hand-made forward pass."""
 
 from __future__ import annotations
 
 import json
 import pickle
 import shutil
-import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -15,12 +14,14 @@ from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from transformers import AutoModel, AutoTokenizer
 
 from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
-from skdice.resampling import make_pipeline as checked_pipeline
+from skdice.estimators import features as features_module
 from tests import data
 from tests.data import UNEVEN_TEXTS
 
@@ -94,48 +95,38 @@ def encoded(features, texts):
     return features.transform(texts), sum(sizes)
 
 
-def test_the_cache_goes_by_content(features, tiny_backbones, tmp_path):
-    plain, n_texts = encoded(features, TEXTS)
-    assert n_texts == 4  # equal ones once
-    cached = features.set_params(cache=tmp_path / "made")
-    table, n_texts = encoded(cached, TEXTS[:3])
-    np.testing.assert_array_equal(table, plain[:3])
-    assert n_texts == 3
-    # Another object reads what this one wrote, and encodes the rest only, each text once.
-    again = TransformerFeatures(backbone=features.backbone, cache=tmp_path / "made")
-    for left in (1, 0):
-        table, n_texts = encoded(again, TEXTS)
-        np.testing.assert_allclose(table, plain, atol=1e-6)
-        assert n_texts == left
-    for change in (
-        {"pooling": "max"},
-        {"layer": 1},
-        {"max_length": 4},
-        {"backbone": tiny_backbones["roberta"]},
+def test_equal_texts_are_encoded_once(features):
+    assert encoded(features, TEXTS)[1] == 4
+
+
+def test_a_pipeline_with_a_memory_encodes_the_same_texts_once(features, tmp_path, monkeypatch):
+    calls, run = [], features_module.run_encoder
+    monkeypatch.setattr(
+        features_module, "run_encoder", lambda *a, **k: calls.append(1) or run(*a, **k)
+    )
+    rows = []
+    for C in (1.0, 2.0):
+        model = Pipeline(
+            [("features", features), ("model", LogisticRegression(C=C))], memory=str(tmp_path)
+        )
+        rows.append(model.fit(TEXTS, [1, 0, 0, 0, 0]).named_steps["features"].transform(TEXTS))
+    assert len(calls) == 3  # one fit, and `transform` twice
+    np.testing.assert_array_equal(*rows)
+    with pytest.raises(
+        TypeError, match=r"TransformerFeatures has no cache: give Pipeline\(memory="
     ):
-        assert encoded(again.set_params(**change), TEXTS[1:2])[1] == 1
+        TransformerFeatures(cache=tmp_path)
 
 
-def test_a_damaged_cache_is_named(features, tmp_path):
-    (tmp_path / "features.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(ValueError, match=r"cache=.*cannot be used"):
-        features.set_params(cache=tmp_path).fit_transform(TEXTS)
-
-
-def test_with_scikit_learn_and_imbalanced_learn(features, tmp_path):
+def test_with_scikit_learn_and_imbalanced_learn(features):
     X, y = TEXTS * 4, [1, 0, 0, 0, 0] * 4
     model = make_pipeline(
-        features.set_params(cache=tmp_path),
+        features,
         SMOTE(k_neighbors=1, random_state=0),
         DiceClassifier(loss="dsc", max_epochs=5, random_state=0),
     )
     grid = GridSearchCV(model, {"diceclassifier__loss": ["ce", "dsc"]}, cv=2, error_score="raise")
     assert grid.fit(X, y).predict(X).shape == (20,)
-    for texts in (X, np.array(X, dtype=object).reshape(-1, 1), pd.DataFrame({"text": X})):
-        with pytest.raises(ValueError, match="put TransformerFeatures"):
-            checked_pipeline(SMOTE(), DiceClassifier()).fit(texts, y)
-    checked = checked_pipeline(features, SMOTE(k_neighbors=1, random_state=0), model[-1])
-    assert checked.fit(X, y).predict(X).tolist() == model.fit(X, y).predict(X).tolist()
 
 
 def test_columns_in_another_order_are_refused(features):
@@ -209,18 +200,3 @@ def test_bad_texts_are_named(features):
         features.fit(["a", 3])
     with pytest.raises(NotFittedError):
         features.transform(TEXTS)
-
-
-def test_several_writers_share_a_cache(features, tmp_path):
-    features.set_params(cache=tmp_path).fit_transform(TEXTS)
-    # A second connection that holds a read lock does not stop a writer.
-    with sqlite3.connect(tmp_path / "features.sqlite") as reader:
-        reader.execute("SELECT count(*) FROM vectors").fetchone()
-        features.transform(["rome is new"])
-        assert reader.execute("SELECT count(*) FROM vectors").fetchone() == (5,)
-
-
-@pytest.mark.parametrize("cache", ["", "a\0b"])
-def test_a_cache_is_a_path(cache, tiny_backbone):
-    with pytest.raises(ValueError, match="cache="):
-        TransformerFeatures(backbone=tiny_backbone, cache=cache).fit(["a text"])

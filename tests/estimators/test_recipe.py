@@ -322,23 +322,6 @@ def test_what_was_chosen_is_saved_and_shown(tiny_backbone, tmp_path, capsys):
     json.dumps(model.history_)
 
 
-@pytest.mark.parametrize(("n_rare", "bet"), [(4, True), (12, False), (30, None)])
-def test_a_fit_tells_how_to_decide_with_few_of_the_rarer_class(tiny_backbone, capsys, n_rare, bet):
-    X, y = (SPAM * 30)[:n_rare] + (HAM * 60)[:60], ["spam"] * n_rare + ["ham"] * 60
-    classifier(tiny_backbone, max_epochs=1, verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    found = [line for line in lines if "BiasTunedClassifier(model, cv=5)" in line]
-    assert len(found) == (bet is not None)
-    if found:
-        assert found[0].startswith(f"{n_rare} of {n_rare + 60} texts are of the rarer class")
-        assert found[0].endswith("below 8, that is a bet as well") == bet
-    drawn = classifier(tiny_backbone, max_epochs=1, verbose=1, sampler=TextOverSampler())
-    drawn.fit(X, y)
-    assert capsys.readouterr().out.count(f"{n_rare} of ") == (bet is not None)
-    classifier(tiny_backbone, max_epochs=1).fit(X, y)
-    assert not capsys.readouterr().out
-
-
 def test_a_model_of_others_has_no_rate_until_it_is_trained(tiny_backbone, tmp_path):
     saved = classifier(tiny_backbone, pooling="native", max_epochs=1).fit(TEXTS, LABELS)
     saved.save_pretrained(tmp_path / "model")

@@ -26,10 +26,9 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
-from skdice.engine import fit_plan as planning
 from skdice.inputs.rows import object_array
 from skdice.losses import CrossEntropyLoss, DiceLoss, FocalLoss
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from tests.data import HAM
 from tests.data import KINDS_OF_MESSAGES as Y
 from tests.data import MESSAGES as X
@@ -452,12 +451,3 @@ def test_saving_says_what_can_run_a_head_of_our_own(classifier, tmp_path, capsys
     assert capsys.readouterr().out == ""
     classifier.set_params(verbose=1).save_pretrained(tmp_path / "m")
     assert capsys.readouterr().out == f"{told}\n"
-
-
-def test_a_long_fit_says_that_it_tokenises(classifier, capsys):
-    texts, labels = X * 75, np.tile(Y, 75)
-    planning.plan_fit(classifier, texts, labels)
-    assert capsys.readouterr() == ("", "")
-    planning.plan_fit(classifier.set_params(verbose=1), texts, labels)
-    told = "tokenising 1,200 texts\nthe positive class is spam\n"
-    assert capsys.readouterr().out == told

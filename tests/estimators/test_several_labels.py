@@ -17,10 +17,11 @@ from transformers import pipeline
 
 from skdice import DiceClassifier, DiceSequenceClassifier
 from skdice.inputs.labels import read_labels
-from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report, imbalance
+from skdice.inspection import ImbalanceDisplay, html_report, imbalance
 from skdice.metrics import class_f1_scorer
 from skdice.model_selection import LossSearchCV, compare_losses
-from skdice.resampling import BalancedBatchSampler, TextOverSampler, TextUnderSampler
+from skdice.resampling import TextOverSampler, TextUnderSampler
+from skdice.resampling.drawing import draw_rows
 from tests import data
 
 TEXTS = data.TEXTS * 2
@@ -222,7 +223,7 @@ def test_texts_are_drawn_by_their_rarest_label():
     X, drawn = TextOverSampler(sampling_strategy={0: 7}).fit_resample(NUMBERS, table)
     assert X.shape == (30, 4)
     assert drawn.sum(axis=0).tolist() == [7, 10]
-    assert len(list(BalancedBatchSampler(RandomOverSampler(), table, batch_size=60))) == 1
+    assert len(draw_rows(RandomOverSampler(), table, 0)) == 60
     with pytest.raises(ValueError, match="TagOverSampler"):
         TextOverSampler().fit_resample([["a", "b"], ["c"]], [["O", "O"], ["O"]])
 
@@ -242,13 +243,8 @@ def test_counts_of_several_labels():
 
 def test_pictures_and_report(model):
     wrong = [["spam"], *NAMES[1:]]
-    display = ClassFrequencyDisplay.from_estimator(model, TEXTS, wrong)
-    assert display.classes == COLUMNS
-    assert display.counts.tolist() == [[5, 12, 6], [6, 12, 6], [5, 12, 6]]
-    same = ClassFrequencyDisplay.from_predictions(read_labels(wrong).values, ROWS)
-    np.testing.assert_array_equal(same.counts, display.counts)
     page = html_report(model, TEXTS, wrong, n_bootstraps=9)
-    assert "row 0: true <b>spam</b>, predicted <b>money, spam</b>" in page
+    assert 'true:</p><p><b>spam</b></p><p class="note">predicted:</p><p><b>money, spam<' in page
     rows = {cells[0]: cells[1:] for cells in _cells(page) if cells}
     assert [rows["money"][i] for i in (2, 4, 5)] == ["0.909", "5", "6"]
     assert rows["micro average"][2] == f"{model.score(TEXTS, wrong):.3f}"

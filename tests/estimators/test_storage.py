@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import resource
 import shutil
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -35,13 +33,14 @@ from skdice import (
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
     DiceTokenClassifier,
+    TransformerFeatures,
 )
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
 from skdice.exceptions import TruncationWarning
-from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
+from skdice.tags import convert_scheme
 from skdice.tags.schemes import SCHEMES, to_tags
 from tests.data import LABELS, SENTENCES, TAGS, TEXTS
 from tests.estimators import readers
@@ -616,47 +615,16 @@ def test_attention_that_torch_has_is_accepted(folder, value, sentences):
     assert len(DiceTokenClassifier.from_pretrained(folder).predict(sentences[0])) == 16
 
 
-# ---- sizes that cannot be true
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
-    [
-        *((key, 10**9) for key in ("vocab_size", "num_hidden_layers", "hidden_size", "num_labels")),
-        *(("num_hidden_layers", 10**6), ("num_hidden_layers", 150), ("vocab_size", 2**70)),
-        *(("intermediate_size", 10**12), ("hidden_size", -16), ("vocab_size", "138")),
-        *(("hidden_size", 0), ("num_attention_heads", 0), ("hidden_size", 16.5)),
-        *(("vocab_size", 10**6), ("max_position_embeddings", 10**8), ("type_vocab_size", 10**9)),
-        *(("num_attention_heads", 10**9), ("hidden_size", [16]), ("vocab_size", float("inf"))),
-        *(("hidden_size", None), ("layer_types", ["x"] * 9), ("id2label", 5), ("hidden_act", "no")),
-    ],
+    [("hidden_size", 32), ("num_hidden_layers", 3), ("vocab_size", 999), ("hidden_act", "no")],
 )
-def test_sizes_are_compared_before_a_model_is_built(folder, key, value):
-    changes = (
-        {key: value, "id2label": None, "label2id": None} if key == "num_labels" else {key: value}
-    )
-    edit(folder / "config.json", **changes)
+def test_a_configuration_of_another_model_is_refused(folder, key, value):
+    edit(folder / "config.json", **{key: value})
     sign(folder)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.process_time()
-    for read in (DiceTokenClassifier.from_pretrained, DiceTokenClassifier.from_transformers):
-        with pytest.raises(ValueError, match=str(folder)):
-            read(folder)
+    refused(folder, str(folder))
     with pytest.raises(ValueError, match=str(folder)):
         DiceTokenClassifier(backbone=str(folder)).fit([["anna"]] * 4, [["O"], ["B-A"]] * 2)
-    assert time.process_time() - start < 3
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
-
-
-def test_large_numbers_that_no_architecture_reads_are_no_sizes(folder, sentences):
-    more = {"trained_at": 1_764_000_000_000, "n_examples_seen": 2**40, "run": {"ids": [2**33]}}
-    edit(folder / "config.json", **more)
-    sign(folder)
-    expected = DiceTokenClassifier.from_pretrained(folder).predict(sentences[0]).tolist()
-    found = DiceTokenClassifier.from_transformers(folder)
-    assert found.predict(sentences[0]).tolist() == expected
-    model = DiceTokenClassifier(backbone=str(folder), max_epochs=1)
-    model.fit([["anna"], ["bob"]] * 4, [["O"], ["B-A"]] * 4)
 
 
 def test_what_is_neither_folder_nor_hub_id_is_refused(tmp_path):
@@ -690,6 +658,30 @@ def test_the_card_says_what_the_model_is(tiny_backbone, sentences, tmp_path):
         exec(block.replace("FOLDER_OR_REPO_ID", str(tmp_path / "m")), {})
     own = classifier(tiny_backbone, pooling="mean").save_pretrained(tmp_path / "own")
     assert ModelCard.load(own / "README.md").data.to_dict()["library_name"] == "skdice"
+
+
+def test_the_metadata_of_the_card(tiny_backbone, tmp_path):
+    backbone = shutil.copytree(tiny_backbone, tmp_path / "backbone")
+    (backbone / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    model = classifier(str(backbone))
+    metrics = model.evaluate(TEXTS, LABELS)
+
+    def metadata(**card):
+        folder = model.save_pretrained(tmp_path / "m", metrics=metrics, card=card)
+        return ModelCard.load(folder / "README.md").data
+
+    data = metadata(language="en", datasets=["ann/texts"])
+    assert (data.license, data.language, data.datasets) == ("apache-2.0", "en", ["ann/texts"])
+    assert {result.metric_type: result.metric_value for result in data.eval_results} == metrics
+    assert {(r.task_type, r.dataset_name) for r in data.eval_results} == {
+        ("text-classification", "ann/texts")
+    }
+    assert metadata(license="mit").license == "mit"
+    (backbone / "README.md").write_text("no metadata")
+    assert metadata().license is None
+    tuned = BiasTunedClassifier(model, cv="prefit").fit(TEXTS, LABELS)
+    folder = tuned.save_pretrained(tmp_path / "tuned", card={"language": "de"})
+    assert ModelCard.load(folder / "README.md").data.language == "de"
 
 
 HOSTILE = [
@@ -729,13 +721,13 @@ def of_hostile_names(tiny_backbone):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_cannot_leave_their_cell(of_hostile_names, name):
-    card = model_card(of_hostile_names, {name: 0.5})
+    card = model_card(of_hostile_names, {name: 0.5}, {})
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
     rows = cells(card.partition("---\n\n")[2])
     assert [shown, "2"] in rows or [shown.strip(" "), "2"] in rows
     assert [shown, "0.5"] in rows or [shown.strip(" "), "0.5"] in rows
     assert len(rows) == len(
-        cells(model_card(of_hostile_names, {"F1": 0.5}).partition("---\n\n")[2])
+        cells(model_card(of_hostile_names, {"F1": 0.5}, {}).partition("---\n\n")[2])
     )
     assert {len(row) for row in rows} == {2}
     headings = re.findall("^#+ .*$", card, flags=re.MULTILINE)
@@ -776,6 +768,53 @@ def test_to_the_hub_and_back(tiny_backbone, sentences, tmp_path, monkeypatch):
         tuned.push_to_hub("ann/tuned")
         again = DiceTokenClassifier.from_pretrained("ann/tuned")
         assert again.predict(sentences[0]).tolist() == tuned.predict(sentences[0]).tolist()
+
+
+def test_a_revision_of_a_backbone_and_of_a_model(tiny_backbones, tmp_path, monkeypatch):
+    def files(folder):
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+    old = {**files(tiny_backbones["bert"]), "README.md": b"---\nlicense: mit\n---\n"}
+    with fake_hub() as hub:
+        use_hub(monkeypatch, hub, tmp_path / "cache")
+        roberta = files(tiny_backbones["roberta"])
+        hub.repos["ann/base"] = {"private": False, "files": roberta, "tags": {"v1": old}}
+        for revision in ("main", "v1"):
+            huggingface_hub.snapshot_download("ann/base", revision=revision)
+        model = classifier("ann/base", revision="v1")
+        assert model.module_.encoder.config.model_type == "bert"
+        assert classifier("ann/base").module_.encoder.config.model_type == "roberta"
+        features = TransformerFeatures(backbone="ann/base", revision="v1").fit(TEXTS)
+        assert features.encoder_.config.model_type == "bert"
+        with pytest.raises(ValueError, match=r"'ann/base'.* could not be fetched"):
+            classifier("ann/base", revision="v2")
+        model.push_to_hub("ann/model")
+        stored = hub.repos["ann/model"]
+        card = stored["files"]["README.md"].decode()
+        assert "| Backbone | ann/base at v1 |" in card
+        assert "license: mit" in card
+        stored["tags"] = {"first": dict(stored["files"])}
+        classifier(tiny_backbones["bert"], y=["x", "y"] * 6).push_to_hub("ann/model")
+        for read in (
+            DiceSequenceClassifier.from_pretrained,
+            DiceSequenceClassifier.from_transformers,
+        ):
+            assert read("ann/model").classes_.tolist() == ["x", "y"]
+            again = read("ann/model", revision="first")
+            assert again.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
+        assert (
+            DiceSequenceClassifier.from_pretrained("ann/model", revision="first").revision == "v1"
+        )
+        model.set_params(warm_start=True, revision=None)
+        with pytest.raises(ValueError, match="revision=None is not what the model was fitted with"):
+            model.fit(TEXTS, LABELS)
+    folder = model.save_pretrained(tmp_path / "m")
+    for refused in (
+        lambda: DiceSequenceClassifier.from_pretrained(folder, revision="v1"),
+        lambda: classifier(str(folder), revision="v1"),
+    ):
+        with pytest.raises(ValueError, match="revision='v1' is for a hub id"):
+            refused()
 
 
 # ---- schemes that a pipeline does not join

@@ -52,7 +52,6 @@ LABELS = ["spam", "ham", "ham", "spam", "ham", "ham"]
 QUICK = {
     "max_epochs": 1, "batch_size": 4, "random_state": 0, "n_trials": 1, "cv": 2,
     "n_bootstraps": 3, "n_points": 3, "device": "cpu",
-    "TverskySweepDisplay.from_estimator.alphas": [0.5],
     "compare_losses.losses": ["ce"], "from_losses.losses": {"ce": "ce"},
     "LossSearchCV.strategy": "full",
 }  # fmt: skip
@@ -92,9 +91,7 @@ TABLE = {
     "first second": torch.tensor(1.0),
     "classes": np.array(["ham", "spam"]),
     "counts": np.array([4, 2]),
-    "ClassFrequencyDisplay_counts": [[3, 1], [4, 2], [4, 2]],
     "SpanConfusionDisplay_counts": [[3, 1, 0], [4, 2, 1], [4, 2, 0]],
-    "Imbalance_counts": {"ham": 3, "spam": 3},
     "types": ["LOC", "PER"],
     "bias": [-1.0, 0.0, 1.0],
     "f1 threshold alphas train_loss precision recall p score rejected error": [0.2, 0.5, 0.7],
@@ -332,9 +329,3 @@ class Makers:
 
     def a_outputs(self, kind: str) -> Any:
         return {"logits": self.a_logits(kind)}
-
-    def a_steps(self, kind: str) -> Any:
-        return [("model", self.model(kind, fitted=False))]
-
-    def a_make_pipeline_steps(self, kind: str) -> Any:
-        return self.model(kind, fitted=False)

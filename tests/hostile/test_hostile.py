@@ -244,7 +244,6 @@ def test_rubbish_in_place_of_rows_is_refused_or_read(target, names, attacker, da
         lambda: DiceTokenClassifier().fit(np.array(["a"]), [["O"]]),
         lambda: DiceTokenClassifier().fit([["a"]], np.array(["B-X"])),
         lambda: DiceSequenceClassifier().fit(np.array([["a", "b", "c"]]), ["O"]),
-        lambda: metrics.positive_class(np.array(["a", "b"]), np.ones(2), np.str_("c")),
     ],
 )
 def test_messages_show_values_as_the_user_wrote_them(call):

@@ -1,12 +1,10 @@
-"""LossGradientDisplay: its curves are the derivatives, by finite differences of the formulas."""
+"""Pictures of fits and decisions show what a plain loop over the rows gives."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
-from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 
@@ -20,14 +18,9 @@ from skdice import (
 )
 from skdice.inspection import (
     DecisionDisplay,
-    LossGradientDisplay,
     RejectDisplay,
-    TverskySweepDisplay,
     html_report,
-    reading_imbalance,
-    span_hits,
 )
-from skdice.losses import DiceLoss, DSCLoss, FocalLoss
 from skdice.metrics import (
     AlertBudget,
     PrecisionAtRecall,
@@ -36,84 +29,9 @@ from skdice.metrics import (
     span_report,
 )
 from skdice.model_selection import compare_losses
-from skdice.tags.spans import ScoredSpan
 from tests.fits import never_fitted
 
 pytest.importorskip("matplotlib")
-
-
-def literal_dsc(p: float, y: int) -> float:
-    q = (1 - p) * p
-    return 1 - (2 * q * y + 1) / (q + y + 1)
-
-
-def printed_dice(p: float, y: int) -> float:
-    return 1 - (2 * p * y + 1) / (p**2 + y + 1)
-
-
-FORMULA = {"smooth": 1.0, "surrogate": "none"}
-
-
-def focal(p: float, y: int) -> float:
-    right = p if y else 1 - p
-    return -((1 - right) ** 2) * np.log(right)
-
-
-@pytest.mark.parametrize(
-    ("loss", "formula"),
-    [
-        (DiceLoss.literal(), printed_dice),
-        (FocalLoss(gamma=2.0), focal),
-        (DSCLoss(exponent=1.0, **FORMULA, squared=False, average="samples"), literal_dsc),
-    ],
-)
-def test_curves_are_the_derivatives_of_the_formula(loss, formula):
-    display = LossGradientDisplay.from_losses({"one": loss}, n_points=np.int64(9))
-    step = 1e-6
-    for side, curve in zip((1, 0), display.gradients["one"], strict=True):
-        want = [(formula(p + step, side) - formula(p - step, side)) / (2 * step) for p in display.p]
-        np.testing.assert_allclose(curve, want, rtol=1e-4, atol=1e-6)
-
-
-def test_a_loss_over_the_batch_is_differentiated_beside_the_rest():
-    rest = {"n_positive": 2, "n_negative": 3, "p_positive": 0.6, "p_negative": 0.2}
-    dice = DiceLoss(smooth=0.0, surrogate="none")
-    display = LossGradientDisplay.from_losses({"dice": dice}, n_points=4, **rest)
-
-    def loss(p: float, y: int) -> float:
-        hits = 2 * (2 * 0.6 + p * y)
-        total = 2 * 0.6**2 + 3 * 0.2**2 + p**2 + 2 + y
-        return 1 - hits / total
-
-    step = 1e-6
-    for side, curve in zip((1, 0), display.gradients["dice"], strict=True):
-        want = [6 * (loss(p + step, side) - loss(p - step, side)) / (2 * step) for p in display.p]
-        np.testing.assert_allclose(curve, want, rtol=1e-4)
-
-
-def test_the_paper_and_the_defaults_are_drawn():
-    display = LossGradientDisplay.from_losses(n_points=9)
-    assert {"ce", "dsc", "dsc, as printed"} <= set(display.gradients)
-    positive, _ = display.gradients["dsc, as printed"]
-    assert (positive[display.p < 0.5] < 0).all()
-    assert (positive[display.p > 0.5] > 0).all()  # Figure 1: it turns at one half
-    assert [len(ax.lines) for ax in display.axes_] == [len(display.gradients) + 1] * 2
-    with pytest.raises(ValueError, match="give 2"):
-        display.plot(display.axes_[:1])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"p_positive": 1.0}, "p_positive=1.0"),
-        ({"n_points": 0}, "n_points=0"),
-        ({"n_negative": 0}, "n_negative=0"),
-        ({"losses": {"x": "nope"}}, "'nope' is unknown"),
-    ],
-)
-def test_bad_input_is_refused_by_name(options, message):
-    with pytest.raises(ValueError, match=message):
-        LossGradientDisplay.from_losses(**options)
 
 
 def test_rows_that_are_not_possible_are_refused_before_the_work(tiny_backbone, sentences):
@@ -141,59 +59,6 @@ def test_rows_that_are_not_possible_are_refused_before_the_work(tiny_backbone, s
             y_test=labels,
             losses=["ce", "ce + TagOverSampler"],
         )
-    with pytest.raises(ValueError, match="reads answers"):
-        TverskySweepDisplay.from_estimator(reader, questions, answers)
-
-
-def test_a_fold_without_a_score_is_left_out_of_the_sweep():
-    f1 = np.array([[0.9, np.nan], [0.4, 0.6], [np.nan, np.nan]])
-    values = {"precision": f1, "recall": f1, "f1": f1}
-    display = TverskySweepDisplay([0.5, 0.1, 0.9], values).plot()
-    assert display.ax_.get_title() == "best F1 90.0 at 0.50"
-    lines = {line.get_label(): line.get_ydata() for line in display.ax_.get_lines()}
-    np.testing.assert_allclose(np.ma.filled(lines["F1"], np.nan), [50, 90, np.nan])
-    for none in (np.full((2, 3), np.nan), np.empty((0, 3))):
-        with pytest.raises(ValueError, match=r"values\['f1'\] holds no finite number"):
-            TverskySweepDisplay([0.1, 0.9][: len(none)], dict.fromkeys(values, none)).plot()
-
-
-# A row without a question is of no use to a reader, but counts.
-ASKED = [("Who?", "Ann sings in Rome."), ("Where?", "Ann sings in Rome."), ("", "In May")]
-ANSWERS = [(0, "Ann"), [(13, "Rome")], {"text": [], "answer_start": []}]
-
-
-@pytest.mark.parametrize(
-    "container", [list, lambda rows: [list(r) for r in rows], np.array, pd.DataFrame]
-)
-@pytest.mark.parametrize("n_answered", [2, 0])
-def test_questions_are_counted_in_every_container(container, n_answered):
-    answers = ANSWERS if n_answered else [None, [], ANSWERS[2]]
-    found = reading_imbalance(container(ASKED), answers)
-    assert found.n_positive == 2 * n_answered
-    assert found.n_negative + found.n_positive == 5 + 5 + 2
-
-
-def test_entities_are_counted_for_every_type():
-    X = [["Ann", "Lee"], ["in", "Rome", "."], []]
-    tags = [["B-PER", "I-PER"], ["O", "B-LOC", "O"], []]
-    spans = [[("PER", 0, 2)], [("LOC", 1, 2)], []]
-    for rows in (X, [tuple(row) for row in X]):
-        for y in (tags, spans, [[list(span) for span in row] for row in spans]):
-            assert reading_imbalance(rows, y).counts == {"other": 2 * 5 - 4, "start or end": 4}
-    assert reading_imbalance(X, [[], [], []]).n_positive == 0
-
-
-def test_what_is_no_question_with_answers_is_not_counted():
-    for X, y, message in (
-        (ASKED, ANSWERS[:2], "X holds 3 rows and y 2"),
-        (ASKED, ["Ann", None, None], r"y\[0\] is the string 'Ann'"),
-        (["Ann sings"], [None], "X holds single texts"),
-        ([("Who?", None)], [None], r"X\[0\]\[1\] is None"),
-        ([["Ann", "sings"]], [["B-PER"]], r"\[0\]"),
-        ([], [], "is empty"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=message):
-            reading_imbalance(X, y)
 
 
 def test_history_is_drawn_with_the_best_epoch():
@@ -215,35 +80,6 @@ def test_history_is_drawn_with_the_best_epoch():
     again = TrainingHistoryDisplay.from_estimator(model, name="again", axes=shown.axes_)
     assert again.axes_ is shown.axes_
     assert shown.axes_[0].lines[1].get_linestyle() == "--"
-
-
-def test_hits_of_spans():
-    class Tagger(BaseEstimator):
-        scheme_ = "iob2"
-
-        def fit(self, X, y):
-            return self
-
-        def __sklearn_is_fitted__(self):
-            return True
-
-        def predict_spans(self, X):
-            return [[ScoredSpan("A", 0, 2, 0.9), ScoredSpan("A", 2, 3, 0.7)] for _ in X]
-
-    X = [["a", "b", "c"]] * 2
-    y = [["B-A", "I-A", "O"], ["B-A", "O", None]]
-    right, scores = span_hits(Tagger(), X, y)
-    assert right.tolist() == [True, False, False]  # what was not annotated is not known
-    assert scores.tolist() == [0.9, 0.7, 0.9]
-    shown = CalibrationDisplay.from_predictions(right, scores, n_bins=10)
-    assert shown.prob_true.tolist() == [0, 0.5]
-    nested = Tagger()
-    nested.scheme_ = None
-    right, _ = span_hits(nested, X, [[("A", 0, 2), ("A", 0, 1)], []])
-    assert right.tolist() == [True, False, False, False]
-    nested.predict_spans = lambda X: [[], []]
-    with pytest.raises(ValueError, match="no span is predicted"):
-        span_hits(nested, X, [[], [("A", 0, 1)]])
 
 
 def rows_of_three_labels(n=300):
@@ -420,7 +256,6 @@ def test_a_decision_refuses_what_it_cannot_draw():
         (lambda: span_report([["O"]], [["O"]], digits=101), "digits=101 must be from 0 to 100"),
         (lambda: expected_calibration_error([1], [1], n_bins=0), "n_bins=0 must be from 1 to 1,00"),
         (lambda: RejectDisplay([0], [0], chosen=float("nan")), "chosen=nan must be from 0 to 1"),
-        (lambda: LossGradientDisplay.from_losses(n_points=0), "n_points=0 must be from 1 to 1,000"),
         (lambda: html_report(None, [], [], n_examples=-1), "n_examples=-1 must be at least 0"),
     ],
 )

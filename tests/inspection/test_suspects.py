@@ -23,9 +23,9 @@ from skdice import (
 )
 from skdice._tables import frame_of
 from skdice.inspection import span_errors, span_probabilities, suspect_labels
-from skdice.inspection.suspects import find_suspects, suspects_page
+from skdice.inspection.suspects import find_suspects
 from skdice.model_selection import out_of_fold
-from skdice.text import plain_words
+from skdice.text.words import plain_words
 
 X, CLASSES = make_classification(
     90, 4, n_informative=3, n_redundant=0, n_classes=3, n_clusters_per_class=1, random_state=1
@@ -305,24 +305,3 @@ def test_a_class_that_no_fold_trains_on():
     folds = [(np.arange(0, 10), np.arange(10, 21)), (np.arange(10, 20), np.arange(0, 10))]
     with pytest.raises(ValueError, match="cv leaves a class out of the training rows of all folds"):
         suspect_labels(LogisticRegression(), rows, y, folds)
-
-
-def test_the_page_highlights_and_escapes():
-    rows = [["s0", "<b>anna</b>", "met"], ["s1", "ann", "lee"], ["s2", "new", "york"]] * 2
-    rows = [[f"{row[0]}{i}", *row[1:]] for i, row in enumerate(rows)]
-    given = [["O", "O", "O"], ["O", "B-PER", "I-PER"], ["O", "B-LOC", "I-LOC"]] * 2
-    answers = [["O", "B-PER", "O"], *given[1:]]
-    model = Table({row[0]: sure(*tags) for row, tags in zip(rows, answers, strict=True)}, TAGS)
-    records, _ = find_suspects(model, rows, given, 2)
-    assert len(records) == 1
-    page = suspects_page(records, rows, "notes <1>")
-    assert "<mark" in page
-    assert "&lt;b&gt;anna&lt;/b&gt;" in page
-    assert "<b>anna</b>" not in page
-    assert "notes &lt;1&gt;" in page
-    assert "missing" in page
-    long = "x " * 5000 + "anna" + " y" * 5000
-    span = {"given": None, "model": "PER", "model_start": 10000, "model_end": 10004}
-    record = {"row": 0, "kind": "missing", "start": None, "end": None, **span, "probability": 0.9}
-    assert len(suspects_page([record], [long], "t")) < 5000
-    assert "None" in suspects_page([], [], "t")

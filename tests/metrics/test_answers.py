@@ -52,37 +52,12 @@ def test_metrics_equal_a_plain_evaluation(rows):
     assert answer_exact_match_score(y_true, predicted) == pytest.approx(np.mean(exact))
 
 
-@settings(max_examples=200, deadline=None)
-@given(*[st.text("北京大学上", max_size=6)] * 2)
-def test_chinese_counts_the_longest_run_that_both_hold(gold, predicted):
-    runs = {gold[i:j] for i in range(len(gold)) for j in range(i + 1, len(gold) + 1)}
-    longest = max((len(run) for run in runs if run in predicted), default=0)
-    want = 2 * longest / (len(gold) + len(predicted)) if gold or predicted else 1.0
-    assert answer_f1_score([gold], [predicted], language="zh") == pytest.approx(want)
-
-
 def test_metrics_by_hand():
     # Examples of the official script's behaviour.
     assert answer_exact_match_score([(0, "the Broncos")], ["Broncos."]) == 1
     assert answer_f1_score([(0, "Denver Broncos")], ["the Broncos"]) == pytest.approx(2 / 3)
     assert answer_f1_score([None, []], ["", "x"]) == 0.5
     assert answer_f1_score([{"text": ["a b", "b c"], "answer_start": [0, 2]}], ["b c"]) == 1
-    assert answer_f1_score([(0, "北京大学")], ["北京，"], language="zh") == pytest.approx(2 / 3)
-    assert answer_exact_match_score([(0, "1998年《NBA》")], [" 1998年nba。"], language="zh") == 1
-    assert answer_f1_score([(0, "NBA赛")], ["nba 赛。"], language="zh") == 1
-    # What CMRC's script says of these.
-    for gold, predicted, f1, same in (
-        ("iPhone-7", "iPhone7", 1, 1),
-        ("2018-05-01", "2018", 0, 0),
-        ("3.14", "3.15", 0, 0),
-        ("中 国", "中国", 1, 0),
-        ("“中国”", "中国", 1, 1),
-        ('"中国"', "中国", 2 / 3, 0),
-    ):
-        assert answer_f1_score([gold], [predicted], language="zh") == pytest.approx(f1)
-        assert answer_exact_match_score([gold], [predicted], language="zh") == same
-    with pytest.raises(ValueError, match="language='de'"):
-        answer_f1_score([(0, "a")], ["a"], language="de")
     with pytest.raises(ValueError, match="1 row and y_pred 2"):
         answer_f1_score([(0, "a")], ["a", "b"])
     for score in (answer_f1_score, answer_exact_match_score):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdice.metrics import convert_scheme
+from skdice.tags import convert_scheme
 from skdice.tags.decoding import decode, viterbi
 from skdice.tags.schemes import (
     check_tags,

@@ -18,7 +18,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skdice.metrics import (
     Fbeta,
-    convert_scheme,
     span_f1_score,
     span_f1_scorer,
     span_macro_f1_scorer,
@@ -32,6 +31,7 @@ from skdice.metrics import (
     token_f1_scorer,
 )
 from skdice.metrics.decisions.span_counter import SpanCounter
+from skdice.tags import convert_scheme
 from skdice.tags.schemes import SCHEMES, get_spans, strict_spans
 
 PREFIXES = {

@@ -82,19 +82,8 @@ def test_head_ends_where_its_own_fit_ends(n_classes, losses):
         weights=[0.7, 0.2][: n_classes - 1],
         random_state=0,
     )
-    rates = np.linspace(0.01, 0.1, len(losses))
-    models = [
-        DiceClassifier(
-            loss=loss,
-            lr=rate,
-            weight_decay=rate,
-            max_epochs=3,
-            batch_size=32,
-            warmup=0.2,
-            random_state=3,
-        )
-        for loss, rate in zip(losses, rates, strict=True)
-    ]
+    how = {"lr": 0.05, "weight_decay": 0.05, "max_epochs": 3, "batch_size": 32, "warmup": 0.2}
+    models = [DiceClassifier(loss=loss, random_state=3, **how) for loss in losses]
     everything = np.arange(150)
     # Folds of other sizes: 5, 3 and 2 batches an epoch, of which two end in a part of one.
     folds = [(everything, everything), (everything[:96], everything[96:]), (everything[90:], [3])]
@@ -152,20 +141,21 @@ def test_losses_of_classes_with_one_name_are_apart():
 
 def test_a_head_that_diverges_takes_no_update_from_others():
     X, y = make_classification(96, 5, weights=[0.8], random_state=0)
-    space = {"loss": ["ce"], "lr": [0.02, 0.05, 1e3]}
-    # The rate of 1e3 times the decay makes weights of float32 infinite in the 13th of 16 updates.
-    model = DiceClassifier(max_epochs=16, batch_size=64, weight_decay=1.0, random_state=0)
+    # The last weight makes a loss of float32 infinite.
+    space = {"loss": ["ce"], "loss__class_weight": [[1.0, 2.0], [2.0, 1.0], [1.0, 1e38]]}
+    model = DiceClassifier(max_epochs=4, batch_size=64, lr=0.1, random_state=0)
     how = dict(n_trials=8, cv=3, random_state=0, scoring="neg_log_loss")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the last head predicts
         found = LossSearchCV(model, space, strategy="shared", refit=False, **how)
         results = found.fit(X.astype("float32"), y).cv_results_
     for params, score in zip(results["params"], results["mean_test_score"], strict=True):
-        if params["lr"] < 1:
+        if params["loss__class_weight"][1] < 3:
             alone = clone(model).set_params(**params)
             scores = cross_val_score(alone, X.astype("float32"), y, cv=3, scoring="neg_log_loss")
             assert score == pytest.approx(scores.mean(), rel=1e-5)
-    assert {params["lr"] for params in results["params"]} == set(space["lr"])
+    weights = [params["loss__class_weight"] for params in results["params"]]
+    assert {weight[1] for weight in weights} == {1.0, 2.0, 1e38}
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -174,12 +164,9 @@ def test_updates_of_heads_on_a_gpu_are_those_of_the_plain_loop(n_classes, gpu):
     X, y = make_classification(
         90, 6, n_classes=n_classes, n_informative=6, n_redundant=0, random_state=0
     )
-    rates = np.linspace(
-        0.01, 0.1, len(losses := [*LOSSES[::3], DiceLoss(), DSCLoss(ohem_ratio=2.0)])
-    )
     models = [
-        DiceClassifier(loss=loss, lr=rate, max_epochs=2, batch_size=16, random_state=0)
-        for loss, rate in zip(losses, rates, strict=True)
+        DiceClassifier(loss=loss, lr=0.05, max_epochs=2, batch_size=16, random_state=0)
+        for loss in (*LOSSES[::3], DiceLoss(), DSCLoss(ohem_ratio=2.0))
     ]
     folds = [np.arange(60), np.arange(20, 90)]
     gpu.on = False

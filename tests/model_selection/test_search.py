@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
 import pickle
 import re
 import subprocess
 import sys
 import time
-import warnings
 
 import numpy as np
 import optuna
@@ -41,7 +38,6 @@ from skdice.losses import (
     TverskyLoss,
 )
 from skdice.losses.search_ranges import OneMinus
-from skdice.metrics import span_f1_scorer
 from skdice.model_selection import LossSearchCV, loss_space
 from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.spaces import as_spaces, check_space
@@ -320,17 +316,16 @@ def test_a_log_file_gets_lines_of_a_search(capsys, monkeypatch):
     found = search({"lr": [0.1, 0.2]}, n_trials=3, verbose=1).fit(X, Y)
     lines, errors = capsys.readouterr()
     assert errors == ""
-    first, *trials, last = lines.splitlines()
-    assert first == "3 trials"
+    *trials, last = lines.splitlines()
     scores = found.cv_results_["mean_test_score"]
     for i, line in enumerate(trials):
         left = r", about \d+ s left" if i < 2 else ""
         best = max(scores[: i + 1])
-        assert re.fullmatch(rf"trial {i + 1} of 3, best {best:.3f}{left}", line)
+        assert re.fullmatch(
+            rf"trial {i + 1} of 3, score {scores[i]:.3f}, best {best:.3f}{left}", line
+        )
     assert len(trials) == 3
     assert last == "a fit of the best parameters on all rows"
-    search({"lr": [0.1]}, n_trials=2, verbose=2).fit(X, Y)
-    assert re.search(r"^trial 1: 0\.\d{3}, lr=0\.1$", capsys.readouterr().out, re.M)
 
 
 class EasyFirst(ClassifierMixin, BaseEstimator):
@@ -359,18 +354,10 @@ def test_the_best_score_that_is_told_is_of_whole_trials(capsys, monkeypatch, tmp
     rows, labels = np.c_[folds], np.tile([0, 1], 4)
     for n, before in ((4, 0), (6, 4)):
         found = search(estimator=EasyFirst(), n_trials=n, **how).fit(rows, labels)
-        told = re.findall(r"trial \d of \d, best (0\.\d+)", capsys.readouterr().out)
+        told = re.findall(r"trial \d of \d, .*best (0\.\d+)", capsys.readouterr().out)
         best = np.fmax.accumulate(found.cv_results_["mean_test_score"])
         assert told == [f"{value:.3f}" for value in best[before:]]
         assert told[-1] == f"{found.best_score_:.3f}" < "0.900"
-
-
-def test_a_search_that_goes_on_says_how_many_trials_it_found(capsys, tmp_path):
-    how = {"storage": f"sqlite:///{tmp_path / 'study.db'}", "study_name": "s", "verbose": 1}
-    search({"lr": [0.1, 0.2]}, n_trials=1, **how).fit(X, Y)
-    capsys.readouterr()
-    search({"lr": [0.1, 0.2]}, n_trials=2, **how).fit(X, Y)
-    assert capsys.readouterr().out.startswith("2 trials, 1 done before\n")
 
 
 def test_a_terminal_gets_a_bar_of_a_search(capsys, terminal):
@@ -467,7 +454,7 @@ def test_an_interrupt_keeps_what_is_finished():
                 raise KeyboardInterrupt
 
     found = search(n_trials=20, callbacks=[Stop()])
-    with pytest.raises(KeyboardInterrupt, match="3 of 20 trials are kept; with storage="):
+    with pytest.raises(KeyboardInterrupt):
         found.fit(X, Y)
     assert len(found.cv_results_["params"]) == 3
     assert found.best_params_ in found.cv_results_["params"]
@@ -500,21 +487,6 @@ def test_a_study_of_another_search_is_refused(tmp_path):
         search(**{**how, "study_name": "own"}).fit(X, Y)
 
 
-def test_an_interrupt_while_the_pruner_looks_ends_the_search(tiny_backbone):
-    class Boom(optuna.pruners.NopPruner):
-        def prune(self, study, trial):
-            if trial.number == 1:
-                raise KeyboardInterrupt
-            return False
-
-    texts, labels = ["free money", "lunch today", "the bus"] * 6, ["s", "h", "h"] * 6
-    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0)
-    found = search(None, model, n_trials=4, pruner=Boom(), scoring="f1_macro")
-    with pytest.raises(KeyboardInterrupt):
-        found.fit(texts, labels)
-    assert list(found.cv_results_["state"]) == ["COMPLETE"]
-
-
 def test_study_with_a_function_in_its_space_is_continued(tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     for n_trials in (1, 2):
@@ -529,11 +501,7 @@ def test_a_tag_that_one_fold_alone_holds(tiny_backbone, sentences):
     tags = [*tags, ["B-EVENT", "O", "O"]]
     tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
     found = LossSearchCV(tagger, loss_space("tversky"), n_trials=2, cv=2, random_state=0)
-    with pytest.raises(ValueError, match=r"cv leaves the tag 'EVENT' out of .* fold 1"):
-        found.fit(rows, tags)
-    assert not hasattr(found, "study_")
-    found.set_params(scoring=span_f1_scorer).fit(rows, tags)
-    assert np.isfinite(found.best_score_)
+    assert np.isfinite(found.fit(rows, tags).best_score_)
 
 
 def test_study_is_continued(tmp_path):
@@ -565,7 +533,7 @@ def test_timeout_callbacks_and_other_estimators():
 
 
 def test_shared_and_full_find_the_same():
-    spaces = [loss_space("tversky"), {**loss_space("focal"), "lr": FloatDistribution(0.01, 0.1)}]
+    spaces = [loss_space("tversky"), loss_space("focal")]
     sampler = optuna.samplers.RandomSampler
     for scoring in ("f1", "roc_auc"):
         common = dict(scoring=scoring, pruner=None, n_trials=18)
@@ -588,16 +556,6 @@ def test_reasons_against_heads():
         with pytest.raises(ValueError, match=message):
             search(space, estimator, strategy="shared").fit(X, Y)
         assert search(space, estimator, strategy="auto", n_trials=1).fit(X, Y).strategy_ == "full"
-
-
-def search_in_a_study(path, n, counts):
-    """Search until the study at `path` has `n` trials, and hand over how many this process saw."""
-    warnings.simplefilter("ignore")
-    rows, labels = make_classification(60, weights=[0.8], random_state=0)
-    space = {"C": FloatDistribution(1e-3, 10.0, log=True)}
-    how = dict(n_trials=n, storage=str(path), study_name="s", pruner=None)
-    found = search(space, LogisticRegression(), scoring=None, **how).fit(rows, labels)
-    counts.put(len(found.cv_results_["params"]))
 
 
 # Prints a line for each fit, which sleeps so that the process can be killed in it.
@@ -640,42 +598,19 @@ def test_a_search_that_is_killed_goes_on_by_the_same_storage(tmp_path, capsys):
     assert len({params["C"] for params in results["params"]}) == 7
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_a_trial_that_was_killed_long_ago_is_tried_again(tmp_path):
-    retry = optuna.storages.RetryHeartbeatStaleTrialCallback
-
-    def storage():
-        return optuna.storages.RDBStorage(
-            f"sqlite:///{tmp_path / 'study.db'}", heartbeat_interval=1, grace_period=1,
-            heartbeat_stale_trial_callback=retry(),
-        )  # fmt: skip
-
-    search(n_trials=1, storage=storage(), study_name="s").fit(X, Y)
-    study = optuna.load_study(study_name="s", storage=storage())
-    with pytest.warns(UserWarning, match="Heartbeat of storage"):
-        lost = study.ask()
-    alpha = lost.suggest_float("loss__alpha", 0.1, 0.9)
-    study._storage.record_heartbeat(lost._trial_id)
-    time.sleep(2.2)
-    found = search(n_trials=3, storage=storage(), study_name="s").fit(X, Y)
-    assert len(found.cv_results_["params"]) == 3
-    (again,) = [t for t in found.study_.trials if retry.retried_trial_number(t) == lost.number]
-    assert (again.state.name, again.params["loss__alpha"]) == ("COMPLETE", alpha)
-
-
 def test_several_jobs_share_one_study(tmp_path):
     space = {"C": FloatDistribution(1e-3, 10.0, log=True)}
-    for storage in (None, tmp_path / "study.db"):
-        how = dict(n_trials=5, n_jobs=2, pruner=None, storage=storage, study_name="s")
-        found = search(space, LogisticRegression(), **how).fit(X, Y)
-        assert found.cv_results_["state"].tolist() == ["COMPLETE"] * 5
-        assert len({params["C"] for params in found.cv_results_["params"]}) == 5
-        expected = cross_val_score(found.best_estimator_, X, Y, cv=2, scoring="f1").mean()
-        assert found.best_score_ == pytest.approx(expected)
-        assert len(found.study_.trials) == 5
-    memory = optuna.storages.InMemoryStorage()
-    with pytest.raises(ValueError, match=r"n_jobs=2 with storage=.*processes share a file"):
-        search(space, LogisticRegression(), n_jobs=2, storage=memory).fit(X, Y)
+    how = dict(n_trials=5, n_jobs=2, pruner=None, storage=tmp_path / "study.db")
+    found = search(space, LogisticRegression(), **how).fit(X, Y)
+    n = len(found.study_.trials)
+    assert n in (5, 6)  # one process may have been at its last
+    assert found.cv_results_["state"].tolist() == ["COMPLETE"] * n
+    assert len({params["C"] for params in found.cv_results_["params"]}) == n
+    expected = cross_val_score(found.best_estimator_, X, Y, cv=2, scoring="f1").mean()
+    assert found.best_score_ == pytest.approx(expected)
+    for storage in (None, optuna.storages.InMemoryStorage()):
+        with pytest.raises(ValueError, match=r"n_jobs=2 with storage=.*processes share a file"):
+            search(space, LogisticRegression(), n_jobs=2, storage=storage).fit(X, Y)
 
 
 def test_several_scores_are_refused_with_a_way_out():
@@ -717,37 +652,17 @@ def test_trials_that_find_nothing_are_counted_and_not_the_best():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork of a process with threads
-def test_four_processes_share_a_study_and_one_is_killed(tmp_path):
-    path, n = tmp_path / "study.db", 40
-    context = multiprocessing.get_context("fork")
-    counts = context.Queue()
-    doomed, *others = (
-        context.Process(target=search_in_a_study, args=(path, n, counts)) for _ in range(4)
-    )
-    for process in (doomed, *others):
-        process.start()
-
-    def complete():
-        study = optuna.load_study(study_name="s", storage=f"sqlite:///{path}")
-        return [trial for trial in study.trials if trial.state.name == "COMPLETE"]
-
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:  # until a quarter is done
-        with contextlib.suppress(Exception):  # the study is not there yet
-            if len(complete()) > n // 4:
-                break
-        time.sleep(0.02)
-    assert doomed.is_alive()
-    doomed.kill()
-    doomed.join()
-    for process in others:
-        process.join(timeout=120)
-        assert process.exitcode == 0
-        assert counts.get(timeout=10) >= n
-    trials = complete()
-    assert n <= len(trials) <= n + len(others) - 1  # each may have been at its last
-    assert len({trial.params["C"] for trial in trials}) == len(trials)  # none twice
+def test_two_processes_share_one_study(tmp_path):
+    path = str(tmp_path / "study.db")
+    command = [sys.executable, "-W", "ignore", "-c", CHILD.format(path=path, seconds=0.05)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    fits = [process.communicate(timeout=120)[0].splitlines().count("fit") for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    trials = optuna.load_study(study_name="s", storage=f"sqlite:///{path}").trials
+    assert len(trials) in (7, 8)  # one of them may have been at its last
+    assert {trial.state.name for trial in trials} == {"COMPLETE"}
+    assert len({trial.params["C"] for trial in trials}) == len(trials)
+    assert sum(fits) == 2 * len(trials) + 2  # and two refits
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

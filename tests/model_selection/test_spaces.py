@@ -198,10 +198,11 @@ def test_losses_that_cannot_share():
     def why_not(space, estimator=BASE):
         found = check_space(estimator, space)
         full = FullFits(estimator, space, X, Y, [], {}, None, {}, np.nan)
-        return why_no_heads(full, ["loss"], found)
+        return why_no_heads(full, found)
 
-    spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()], "lr": [0.1]}]
+    spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()]}]
     assert why_not(spaces) is None
+    assert why_not([*spaces, {"lr": [0.1]}]) == "'lr' is searched, which heads have in common"
     for space in (
         {"loss": ["ce", Counts()]},
         {"loss": lambda params: Counts()},

@@ -1,4 +1,4 @@
-"""Samplers that draw rows for batches, and inside estimators."""
+"""Samplers inside estimators."""
 
 from __future__ import annotations
 
@@ -12,62 +12,20 @@ from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import make_pipeline
 from imblearn.under_sampling import NearMiss, RandomUnderSampler
 from sklearn.base import BaseEstimator
-from torch.utils.data import DataLoader
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.resampling import (
-    BackgroundUnderSampler,
-    BalancedBatchSampler,
     EntityReplacement,
     TagOverSampler,
     TextOverSampler,
 )
-from skdice.resampling import make_pipeline as text_pipeline
+from skdice.resampling.drawing import draw_rows
 from tests.fits import Tells
-from tests.resampling.corpus import TEXTS, Y_TAGS, Y
-
-
-def test_balanced_batches_draw_without_copying():
-    y = np.array([0] * 90 + [1] * 10)
-    batches = BalancedBatchSampler(RandomUnderSampler(), y, batch_size=8)
-    first, second = list(batches), list(batches)
-    assert len(batches) == len(first) == 3
-    rows = np.concatenate(first)
-    assert Counter(y[rows].tolist()) == {0: 10, 1: 10}
-    assert set(rows) != set(np.concatenate(second))  # another draw in every pass
-    again = list(BalancedBatchSampler(RandomUnderSampler(), y, batch_size=8))
-    assert again == first
-    loader = DataLoader(list(range(100)), batch_sampler=batches)
-    assert sum(len(batch) for batch in loader) == 20
-    tags = BalancedBatchSampler(TagOverSampler(), Y_TAGS, batch_size=2)
-    assert max(i for batch in tags for i in batch) == 5
-
-
-def test_the_length_of_drawn_batches_is_that_of_the_coming_pass():
-    y = [["B-PER"], ["O"] * 2, ["O"] * 9, ["O"] * 5, ["O"] * 3, ["O"] * 4]
-    batches = BalancedBatchSampler(
-        BackgroundUnderSampler(sampling_strategy=0.1), y, batch_size=1, random_state=0
-    )
-    told, found = zip(*((len(batches), len(list(batches))) for _ in range(12)), strict=True)
-    assert told == found
-    assert len(set(found)) > 1
-    again = BalancedBatchSampler(
-        BackgroundUnderSampler(sampling_strategy=0.1), y, batch_size=1, random_state=0
-    )
-    assert tuple(len(list(again)) for _ in range(12)) == found  # asking changes nothing
-
-
-@pytest.mark.parametrize("batch_size", [2.5, 2.0, True, 0, -1, "8", None])
-def test_a_batch_size_is_a_positive_integer(batch_size):
-    with pytest.raises(ValueError, match=rf"batch_size={batch_size!r} must be an integer"):
-        BalancedBatchSampler(RandomUnderSampler(), Y, batch_size=batch_size)
-    assert len(BalancedBatchSampler(RandomUnderSampler(), Y, batch_size=np.int64(2))) == 2
+from tests.resampling.corpus import TEXTS, Y
 
 
 @pytest.mark.parametrize("sampler", [SMOTE(), SMOTEENN(), NearMiss(), EntityReplacement()])
 def test_only_samplers_that_draw_rows(sampler, tiny_backbone):
-    with pytest.raises(ValueError, match="here rows can only be drawn"):
-        BalancedBatchSampler(sampler, Y)
     with pytest.raises(ValueError, match="here rows can only be drawn"):
         DiceSequenceClassifier(backbone=tiny_backbone, sampler=sampler).fit(TEXTS, Y)
     with pytest.raises(ValueError, match="'sampler' parameter"):
@@ -170,12 +128,10 @@ def test_samplers_of_the_users_may_read_text(tiny_backbone):
         FunctionSampler(func=lambda X, y: (X[:12], y[:12]), validate=False),
     ):
         model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
-        assert set(text_pipeline(sampler, model).fit(texts, labels).predict(texts)) <= {"s", "h"}
-    with pytest.raises(ValueError, match="computes with numbers"):
-        text_pipeline(FunctionSampler(), model).fit(texts, labels)
+        assert set(make_pipeline(sampler, model).fit(texts, labels).predict(texts)) <= {"s", "h"}
 
 
-def test_batches_of_tagged_sentences_are_not_drawn_by_one_label():
+def test_tagged_sentences_are_not_drawn_by_one_label():
     tags = [["O"], ["B-A", "O"], ["O", "O"]]
     with pytest.raises(ValueError, match=r"RandomUnderSampler\(\).* use TagOverSampler"):
-        BalancedBatchSampler(RandomUnderSampler(), tags)
+        draw_rows(RandomUnderSampler(), tags, 0)

@@ -11,14 +11,11 @@ import pyarrow as pa
 import pytest
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
-from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 
 from skdice.resampling import (
     EntityReplacement,
     TextOverSampler,
     TextUnderSampler,
-    make_pipeline,
     table8_training_sets,
 )
 from tests.resampling.corpus import TEXTS, Y
@@ -115,9 +112,3 @@ def test_rows_that_are_none_are_refused(sampler, odd):
     for X, y in ((odd, ["a", "b", "a"]), (["x", "y", "z"], odd)):
         with pytest.raises((TypeError, ValueError)):
             sampler.fit_resample(X, y)
-
-
-def test_a_pipeline_takes_sparse_rows():
-    X, y = sparse.csr_matrix(np.eye(6)), [0, 0, 0, 0, 1, 1]
-    model = make_pipeline(RandomOverSampler(random_state=0), LogisticRegression()).fit(X, y)
-    assert model.predict(X).tolist() == y

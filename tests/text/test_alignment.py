@@ -15,9 +15,8 @@ from skdice.backbones import load_tokenizer
 from skdice.inputs.entities import read_entities
 from skdice.inputs.texts import as_single_texts
 from skdice.inspection import alignment_report
-from skdice.text import plain_words
 from skdice.text.alignment import align, tags_of_texts
-from skdice.text.words import split_texts, with_words
+from skdice.text.words import plain_words, split_texts, with_words
 
 TEXT = "Joanna's in  Paris."
 

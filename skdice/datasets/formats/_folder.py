@@ -43,7 +43,7 @@ def write_folder(
     The metadata and the order of texts stand beside them, where the names of the files do not tell.
     """
     names = names_of(rows)
-    with replaced(path, lambda name: False, each_file=False) as folder:
+    with replaced(path, lambda name: False) as folder:
         for row, name in zip(rows, names, strict=True):
             for suffix, content in files_of(row, name).items():
                 file = folder / f"{name}{suffix}"

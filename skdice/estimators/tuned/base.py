@@ -179,7 +179,11 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
 
     @checked
     def save_pretrained(
-        self, folder: str | Path, *, metrics: dict[str, float] | None = None
+        self,
+        folder: str | Path,
+        *,
+        metrics: dict[str, float] | None = None,
+        card: dict[str, Any] | None = None,
     ) -> Path:
         """Write the fitted estimator with the tuned decision in its head.
 
@@ -193,7 +197,9 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         folder : str or Path
             Made if missing.
         metrics : dict or None, default=None
-            Scores for the model card, such as ``{"test F1": 0.471}``.
+            Scores for the model card, such as ``tuned.evaluate(X_test, y_test)``.
+        card : dict or None, default=None
+            More of the card's metadata, as in the inner estimator's ``save_pretrained``.
 
         Returns
         -------
@@ -209,7 +215,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         ValueError
             If its head cannot hold the biases.
         """
-        return self._with_bias_in_head().save_pretrained(folder, metrics=metrics)
+        return self._with_bias_in_head().save_pretrained(folder, metrics=metrics, card=card)
 
     @checked
     def push_to_hub(
@@ -218,6 +224,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         *,
         private: bool | None = None,
         metrics: dict[str, float] | None = None,
+        card: dict[str, Any] | None = None,
         token: str | None = None,
     ) -> str:
         """Upload what `save_pretrained` writes to the Hugging Face hub.
@@ -228,7 +235,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             Such as ``"ann/town-notes-tagger"``; made if missing.
         private : bool or None, default=None
             Whether a repository that is made is private; None takes the organisation's setting.
-        metrics : dict or None, default=None
+        metrics, card : dict or None, default=None
             As in `save_pretrained`.
         token : str or None, default=None
             None is the one that ``hf auth login`` stored.
@@ -245,7 +252,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         ValueError
             If `repo_id` is no possible name of a repository.
         """
-        return hub.push(self, repo_id, private, metrics, token)
+        return hub.push(self, repo_id, private, metrics, card, token)
 
     def _inner(self) -> Any:
         """The estimator whose decision was tuned; it must not have grown since."""

@@ -11,8 +11,6 @@ from skdice._fitting import layers
 from skdice._types import ArrayLike
 from skdice.inputs.rows import as_row_list
 
-__all__ = ["positive_class"]
-
 
 def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None) -> int:
     """Index of the positive class of a two-class problem.
@@ -41,7 +39,7 @@ def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None)
 
     Examples
     --------
-    >>> from skdice.metrics import positive_class
+    >>> from skdice.metrics.decisions.positive import positive_class
     >>> positive_class(["ham", "spam"], [90, 10])
     1
     >>> positive_class(["no", "yes"], [99, 101]), positive_class(["no", "yes"], [50, 150])

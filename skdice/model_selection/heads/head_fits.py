@@ -15,6 +15,7 @@ from skdice.inputs.labels import read_labels
 from skdice.inputs.texts import as_texts
 from skdice.losses import Loss
 from skdice.model_selection.heads.data import HeadData
+from skdice.model_selection.heads.training import FoldHeads
 from skdice.model_selection.spaces import import_optuna
 from skdice.model_selection.trials import FullFits, Record, ended_trials
 
@@ -66,11 +67,16 @@ class HeadFits:
                 full.fail(error, trials[0], failed)
                 return [failed]
         if heads is None:  # a bad setting must cost its own trial only
-            half = len(trials) // 2
-            parts = slice(half), slice(half, None)
-            return [r for part in parts for r in self._records(trials[part], settings[part])]
+            alone = zip(trials, settings, strict=True)
+            return [record for t, given in alone for record in self._records([t], [given])]
         seconds = (time.perf_counter() - started) / (len(settings) * len(heads))
         records = [Record(fit_time=[seconds] * len(heads)) for _ in settings]
+        self._score(heads, trials, records)
+        return records
+
+    def _score(self, heads: list[FoldHeads], trials: list[Any], records: list[Record]) -> None:
+        """Add the scores of heads on the test rows of every fold to the records of their trials."""
+        full = self.full
         for of_fold, (_, rows) in zip(heads, full.splits, strict=True):
             data = full.take(rows)
             models = self.data.predict(of_fold, rows, data[0])
@@ -80,40 +86,53 @@ class HeadFits:
                         full.score(model, data, rows, record)
                 except Exception as error:
                     full.fail(error, trial, record)
-        return records
 
 
-def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> str | None:
-    """Why trials over the parameters `names` cannot run as heads; None if they can."""
+def why_no_heads(full: FullFits, losses: list[Loss]) -> str | None:
+    """Why trials over the spaces of a search cannot run as heads; None if they can."""
     estimator, kind = full.estimator, type(full.estimator).__name__
-    unset: tuple[str, ...] = ("sampler",)
-    allowed = {"loss"}
     if isinstance(estimator, DiceClassifier):
-        if type(estimator).fit is not DiceClassifier.fit:
-            return f"{kind} is not DiceClassifier: it has a fit of its own"
-        if estimator.module is not None or len(estimator.hidden_layer_sizes):
-            return "its head is not linear"
-        if not isinstance(full.X, np.ndarray):
-            return f"X is a {type(full.X).__name__} and not an array"
-        unset = ("early_stopping", "callbacks", "net_params")
-        allowed = {"loss", "lr", "weight_decay"}
-    elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
-        return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
-    elif not estimator.task.has_words:
-        return f"{kind} finds its words in texts"
+        reason = _why_not_numbers(estimator, full.X)
+    elif isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
+        reason = _why_not_text(estimator, full.X)
+    else:
+        reason = f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
+    if reason is not None:
+        return reason
     if is_classifier(estimator) and read_labels(full.y, missing=True).multilabel:
         return "the labels are 0/1 rows or lists, and heads give one label a row"
-    for name in unset:
-        if getattr(estimator, name, None):
-            return f"it has {name}={getattr(estimator, name)!r}"
-    for name in names:
-        if name not in allowed and not name.startswith("loss__"):
+    for name in sorted({name for space in full.spaces for name in space}):
+        if name != "loss" and not name.startswith("loss__"):
             return f"{name!r} is searched, which heads have in common"
     if full.fit_params:
         return f"fit got {sorted(full.fit_params)}"
     for loss in losses:
         if not loss.has_functional_form:
             return f"{type(loss).__name__} has no functional form, which heads need"
-    if isinstance(estimator, DiceSequenceClassifier) and needs_windows(estimator, as_texts(full.X)):
-        return "some texts are read in several windows, and heads see one vector of each text"
     return None
+
+
+def _why_not_numbers(estimator: DiceClassifier, X: Any) -> str | None:
+    """Why heads would not be the fits of a classifier of numbers."""
+    if type(estimator).fit is not DiceClassifier.fit:
+        return f"{type(estimator).__name__} is not DiceClassifier: it has a fit of its own"
+    if estimator.module is not None or len(estimator.hidden_layer_sizes):
+        return "its head is not linear"
+    if not isinstance(X, np.ndarray):
+        return f"X is a {type(X).__name__} and not an array"
+    return _that_is_set(estimator, "early_stopping", "callbacks", "net_params")
+
+
+def _why_not_text(estimator: Any, X: Any) -> str | None:
+    """Why there are no heads on the frozen encoder of an estimator."""
+    if not estimator.task.has_words:
+        return f"{type(estimator).__name__} finds its words in texts"
+    if isinstance(estimator, DiceSequenceClassifier) and needs_windows(estimator, as_texts(X)):
+        return "some texts are read in several windows, and heads see one vector of each text"
+    return _that_is_set(estimator, "sampler", "label_all_subwords")
+
+
+def _that_is_set(estimator: Any, *names: str) -> str | None:
+    """The first of some parameters that the estimator sets."""
+    known = ((name, getattr(estimator, name, None)) for name in names)
+    return next((f"it has {name}={value!r}" for name, value in known if value), None)

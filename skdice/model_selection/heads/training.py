@@ -22,10 +22,10 @@ from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier, NumericNet
 from skdice.losses import Loss
 from skdice.losses.base import resolve_loss
-from skdice.metrics import positive_class
+from skdice.metrics.decisions.positive import positive_class
 from skdice.tasks.numbers import Head, NumericDataset, rows_of_batch, share_of_rarest
 
-OF_NET = ("schedule", "warmup", "max_epochs", "device")
+OF_NET = ("lr", "weight_decay", "schedule", "warmup", "max_epochs", "device")
 WEIGHTS = ("weight", "bias")
 
 
@@ -53,7 +53,7 @@ def fit_heads(
 ) -> list[FoldHeads]:
     """The same heads, to rounding, as the models' own fits on the training rows of each fold.
 
-    The models have no hidden layers, and differ only in ``loss``, ``lr`` and ``weight_decay``.
+    The models have no hidden layers, and differ only in ``loss``.
     Where `background` is None it is, of two classes, the one that is not positive.
     """
     for model in models:
@@ -120,10 +120,8 @@ def _train(
     how = {name: getattr(first, name) for name in OF_NET}
     net = NumericNet(
         Head(body, of_user=False), criterion=criterion, padding=Padding(0), precision="fp32",
-        max_grad_norm=None, lr=first.lr, weight_decay=0.0, optimizer=AdamWOfHeads,
-        optimizer__rates=np.repeat([model.lr / first.lr for model in models], n_logits),
-        optimizer__decays=np.repeat([model.weight_decay for model in models], n_logits),
-        batch_size=batch_size, shuffle_seed=seed, train_split=None, verbose=0, **how,
+        max_grad_norm=None, batch_size=batch_size, shuffle_seed=seed, train_split=None, verbose=0,
+        **how,
     )  # fmt: skip
     if net.device.startswith("mps"):
         criterion.float()  # Apple's GPUs have no float64
@@ -132,30 +130,6 @@ def _train(
         # One head skipped an update for all. Alone, it skips its own.
         raise FloatingPointError("the loss of one of several heads was NaN or infinite")
     return linear
-
-
-class AdamWOfHeads(torch.optim.Adam):
-    """AdamW with a rate and a decay for each row of its weights, where torch has one for all."""
-
-    def __init__(self, params: Any, lr: float, rates: np.ndarray, decays: np.ndarray) -> None:
-        params = list(params)
-        like = params[0]["params"][0] if isinstance(params[0], dict) else params[0]
-        super().__init__(params, lr=lr, fused=like.device.type in ("cpu", "cuda"))
-        self.rates, self.decays = (like.new_tensor(values) for values in (rates, decays))
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Take Adam's step from zero, and move each row by that step times its own rate."""
-        (group,) = self.param_groups
-        weight, bias = group["params"]
-        before = weight.clone(), bias.clone()
-        weight.zero_()
-        bias.zero_()
-        super().step()
-        made = 1 - getattr(self, "found_inf", 0)  # a GPU skips a step in its kernel
-        kept = 1 - made * group["lr"] * self.rates * self.decays
-        weight.mul_(self.rates.unsqueeze(1)).add_(before[0] * kept.unsqueeze(1))
-        bias.mul_(self.rates).add_(before[1])
 
 
 class SumOfLosses(nn.Module):

@@ -1,0 +1,30 @@
+"""What tests of commands share."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from skdice.cli.app import app
+
+
+@pytest.fixture
+def read(monkeypatch, tmp_path):
+    """Give the counts that `skdice train` prints of a file, or its message; nothing is trained."""
+
+    def stop(*args, **kwargs):
+        raise ValueError("the file was read")
+
+    monkeypatch.setattr("skdice.cli._common.estimator_of", stop)
+
+    def counts_or_message(path, *options):
+        args = ["train", path, "--out", tmp_path / "never", *options]
+        output = " ".join(CliRunner().invoke(app, [*map(str, args)]).output.split())
+        if "the file was read" not in output:
+            return output
+        counts = re.search(r"; (?:tokens|examples): (.*?)(?:;| error)", output)[1]
+        return {name: int(n) for name, n in re.findall(r"(.*?) (\d+)(?:, |$)", counts)}
+
+    return counts_or_message
