@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike as ArrayLike
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 
 class Rows(Protocol):
@@ -18,6 +19,8 @@ class Rows(Protocol):
 
 
 Data = Rows | sparse.sparray | sparse.spmatrix
+Weights = ArrayLike | None  # one a row; None is 1 for each
 # Of a table: one text a row or a pair, and one label a row or several.
 Texts = list[str] | list[tuple[str, str]]
 Labels = list[str] | list[list[str]]
+Model = BaseEstimator  # one with a task, which reads its parameters and sets what was learned

@@ -387,7 +387,7 @@ def encoder_layers(encoder: Any) -> Any:
     kind = type(encoder).__name__
     shared = getattr(encoder.config, "num_hidden_groups", depth) < depth  # ALBERT
     why = f"the {depth} layers of {kind} " + ("share their weights" if shared else "are not found")
-    raise ValueError(f"{why}: use frozen='none', 'embeddings' or 'encoder', and no number")
+    raise ValueError(f"{why}: use frozen=None, 'embeddings' or 'encoder', and no number")
 
 
 def max_positions(encoder: Any, tokenizer: Any) -> float:

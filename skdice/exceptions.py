@@ -1,4 +1,4 @@
-"""Warnings of skdice: a class for each, so that one can be filtered and the others still seen.
+"""Warnings of skdice: one for each kind that is filtered apart from the others.
 
 The page ``docs/warnings.md`` has the meaning and the remedy of each.
 
@@ -12,6 +12,8 @@ True
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 
@@ -19,97 +21,62 @@ class SkdiceWarning(UserWarning):
     """Base of all warnings of skdice."""
 
 
-# ---- data
+class CollapseWarning(SkdiceWarning, ConvergenceWarning):
+    """A fit found one class only, or nothing; or its loss is one that often does."""
 
 
-class LayersWarning(SkdiceWarning):
-    """Spans of several layers were read together."""
+class DataWarning(SkdiceWarning):
+    """Rows look wrong, or are too few or of too few kinds to learn from or to judge by."""
+
+
+class DecisionWarning(SkdiceWarning):
+    """A decision or a score does not keep what it was asked for."""
 
 
 class MisalignedWarning(SkdiceWarning):
     """Entities or answers do not fit their texts."""
 
 
-class MissingLabelWarning(SkdiceWarning):
-    """Labels that no training row has."""
+class ServingWarning(SkdiceWarning):
+    """What is written or read lacks something: a saved model, its parameters, a checkpoint."""
 
 
 class SkippedRowsWarning(SkdiceWarning):
-    """Rows, labels or spans of a file were left out."""
-
-
-class SwappedPairWarning(SkdiceWarning):
-    """A context is shorter than its question."""
+    """Something of a file was not read, or was not written."""
 
 
 class TagSchemeWarning(SkdiceWarning):
     """Tags break their scheme, or are spelt as no scheme spells them."""
 
 
-class TruncationWarning(SkdiceWarning):
-    """Inputs were longer than the model reads, and part of them was left out."""
-
-
-class UnwrittenWarning(SkdiceWarning):
-    """A file format has no place for something that was to be written."""
-
-
-# ---- training
-
-
-class BackgroundWarning(SkdiceWarning):
-    """A loss in a Trainer was not told which class is the background."""
-
-
-class CheckpointWarning(SkdiceWarning):
-    """A checkpoint could not be written, or is damaged."""
-
-
-class CollapseWarning(SkdiceWarning, ConvergenceWarning):
-    """The outputs of a fit's last epoch named one class, or nothing, for every training row."""
-
-
-class FewRowsWarning(SkdiceWarning):
-    """Training has one or two rows, or one positive example."""
-
-
-class LiteralLossWarning(SkdiceWarning):
-    """A loss as its paper prints it, which often does not train."""
-
-
-class ValidationWarning(SkdiceWarning):
-    """Validation rows are poor to judge by: not stratified, or without a positive."""
-
-
-# ---- decisions, searches
-
-
-class PriorShiftWarning(SkdiceWarning):
-    """New rows differ from the known ones in more than the frequencies of classes."""
-
-
 class TrialWarning(SkdiceWarning, FitFailedWarning):
     """A trial of a search could not be fitted or scored."""
 
 
-class UnkeptBoundWarning(SkdiceWarning):
-    """A bound on a measure cannot be promised for new rows."""
+class TruncationWarning(SkdiceWarning):
+    """Inputs were longer than the model reads, and part of them was left out."""
 
 
-class UnweightedScoreWarning(SkdiceWarning):
-    """A scorer takes no weights of rows."""
+# Names that are gone, and what takes their place.
+_OLD_NAMES = {
+    "BackgroundWarning": "CollapseWarning",
+    "CheckpointWarning": "ServingWarning",
+    "FewRowsWarning": "DataWarning",
+    "LayersWarning": "DataWarning",
+    "LiteralLossWarning": "CollapseWarning",
+    "LostParameterWarning": "ServingWarning",
+    "MissingLabelWarning": "DataWarning",
+    "PriorShiftWarning": "DecisionWarning",
+    "SwappedPairWarning": "DataWarning",
+    "UnkeptBoundWarning": "DecisionWarning",
+    "UnnamedLabelsWarning": "ServingWarning",
+    "UnweightedScoreWarning": "DecisionWarning",
+    "UnwrittenWarning": "SkippedRowsWarning",
+    "ValidationWarning": "DataWarning",
+}
 
 
-# ---- saved models
-
-
-class LostParameterWarning(SkdiceWarning):
-    """A saved model lacks a parameter that JSON cannot hold."""
-
-
-class ServingWarning(SkdiceWarning):
-    """A saved model is no model of plain transformers, or predicts otherwise there."""
-
-
-class UnnamedLabelsWarning(SkdiceWarning):
-    """A model of transformers has no names for its labels."""
+def __getattr__(name: str) -> NoReturn:
+    if name in _OLD_NAMES:  # an AttributeError would lose its message in an import
+        raise ImportError(f"{__name__} has no {name} any more: {_OLD_NAMES[name]} takes its place")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,6 +23,7 @@ from skdice.engine.module import TaskModel
 from skdice.engine.parts import settle_attention
 from skdice.estimators.storage import STATE, with_module
 from skdice.folders import replaced
+from skdice.tasks.cards import card_of
 
 __all__ = ["export_onnx", "with_onnx"]
 
@@ -96,7 +97,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
         if int8:
             _quantise(new / MODEL, new / INT8)
         config = copy.deepcopy(module.encoder.config)
-        estimator.task.describe(estimator, config)
+        card_of(estimator.task).describe(estimator, config)
         if isinstance(module, TaskModel):
             config.architectures = [type(module.head).__name__]
         config.save_pretrained(new)

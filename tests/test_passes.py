@@ -18,6 +18,7 @@ from skdice import (
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
     DiceTokenClassifier,
+    backbones,
 )
 from skdice.model_selection import compare_losses
 
@@ -29,8 +30,7 @@ SENTENCES = [text.split() for text in TEXTS]
 FIRST = [len(row[0]) for row in SENTENCES]
 QUESTIONS = [("is bob old", text) for text in TEXTS]
 ANSWERS = [[(0, row[0])] for row in SENTENCES]
-# The estimator, its rows, and the subwords of a row. A text of the last two in `TWICE` is split
-# into words once for its tags, before weights are loaded, and once for its windows.
+# The estimator, its rows, and the subwords of a row.
 KINDS = {
     "classifier": (DiceSequenceClassifier, TEXTS, ["spam", "ham", "ham"] * 6, WORDS + 2),
     "tagger": (DiceTokenClassifier, SENTENCES, [["B-PER", *"OOOOO"]] * 18, WORDS + 2),
@@ -41,7 +41,6 @@ KINDS = {
     # word: [CLS], 15 letters, and [SEP] twice.
     "mrc tagger": (DiceMRCTagger, SENTENCES, [[("PER", 0, 1)]] * 18, WORDS + 15 + 3),
 }
-TWICE = ("recognizer", "multi-span reader")
 
 
 class Counted:
@@ -95,14 +94,25 @@ def test_a_fit_and_a_prediction_do_nothing_twice(kind, tiny_backbone, counted):
     _, X, y, subwords = KINDS[kind]
     updates = updates_of(subwords)
     model = unfitted(kind, tiny_backbone).fit(X[:TRAIN], y[:TRAIN])
-    times = 2 if kind in TWICE else 1
-    assert counted.look() == (updates, [], dict.fromkeys(TEXTS[:TRAIN], times))
+    assert counted.look() == (updates, [], dict.fromkeys(TEXTS[:TRAIN], 1))
     once = ([], [TEST * subwords], dict.fromkeys(TEXTS[-TEST:], 1))
     model.predict(X[-TEST:])
     assert counted.look() == once
     for score in (model.score, model.evaluate):
         score(X[-TEST:], y[-TEST:])
         assert counted.look() == once, score.__name__
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_loads_its_tokenizer_once(kind, tiny_backbone, monkeypatch):
+    _, X, y, _ = KINDS[kind]
+    loaded, load = [], backbones.load_tokenizer
+    monkeypatch.setattr(backbones, "load_tokenizer", lambda *a: loaded.append(a) or load(*a))
+    held = {"X_val": X[-TEST:], "y_val": y[-TEST:]}
+    model = unfitted(kind, tiny_backbone).fit(X[:TRAIN], y[:TRAIN], **held)
+    assert len(loaded) == 1
+    model.fit(X[:TRAIN], y[:TRAIN])  # of the backbone that is set now
+    assert len(loaded) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,7 +124,7 @@ def test_validation_runs_once_an_epoch(kind, tiny_backbone, counted):
     train, evaluate, texts = counted.look()
     assert (train, evaluate) == (updates, [TEST * subwords] * EPOCHS)
     # Held-out rows are encoded once, and not anew in each epoch.
-    assert set(texts.values()) == {2 if kind in TWICE else 1}
+    assert set(texts.values()) == {1}
     assert len(texts) == TRAIN + TEST
 
 
@@ -135,8 +145,7 @@ def test_a_comparison_that_tells_what_it_does_runs_what_one_in_silence_runs(
     )
     assert "dsc" in "".join(capsys.readouterr())
     run = [TEST * subwords]
-    times = 2 if kind in TWICE else 1
-    texts = dict.fromkeys(TEXTS[:TRAIN], 2 * times) | dict.fromkeys(TEXTS[-TEST:], 2)
+    texts = dict.fromkeys(TEXTS[:TRAIN], 2) | dict.fromkeys(TEXTS[-TEST:], 2)
     assert counted.look() == (2 * updates, 2 * run, texts)
 
 

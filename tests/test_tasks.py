@@ -14,6 +14,8 @@ from skdice.inputs.answers import as_questions
 from skdice.inputs.sentences import as_sentences
 from skdice.inputs.texts import as_texts
 from skdice.tasks import TASKS
+from skdice.tasks.cards import card_of
+from skdice.tasks.files import files_of
 
 
 def test_every_text_estimator_has_a_task_and_every_task_an_estimator():
@@ -32,7 +34,7 @@ def test_every_text_estimator_has_a_task_and_every_task_an_estimator():
 def test_what_other_libraries_call_it(name):
     task = TASKS[name]
     if name != "qa":  # transformers 5 has no pipeline for it
-        assert task.hub_tag in get_supported_tasks()
+        assert card_of(task).hub_tag in get_supported_tasks()
     if task.head is not None:
         assert hasattr(transformers, f"AutoModelFor{task.head}")
         assert PEFT_TYPES[task.head] in pytest.importorskip("peft").TaskType.__members__
@@ -40,14 +42,15 @@ def test_what_other_libraries_call_it(name):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_example_is_input_of_the_task(name):
-    X = ast.literal_eval(TASKS[name].example)
-    read = {"blocks": as_sentences, "json": as_questions}.get(TASKS[name].rows_are, as_texts)
+    X = ast.literal_eval(card_of(TASKS[name]).example)
+    rows_are = files_of(TASKS[name]).rows_are
+    read = {"blocks": as_sentences, "json": as_questions}.get(rows_are, as_texts)
     assert len(read(X)) == 1
 
 
 def test_a_report_of_entities_leaves_regions_out_as_scores_do():
     true, found = [[(0, 3, "PER"), (5, 9, "O")]], [[(0, 3, "PER")]]
     how = {"mode": "strict", "as_json": True}
-    report = TASKS["entities"].report(None, None, true, found, **how)
+    report = files_of(TASKS["entities"]).report(None, None, true, found, **how)
     assert "O" not in report
     assert report["micro avg"]["f1"] == 1

@@ -140,9 +140,10 @@ def load(source: Path, device: str = "auto") -> Any:
         return getattr(estimators, name).from_pretrained(folder, device=device)
     architecture = (backbones.load_config(str(folder)).architectures or ["no architecture"])[0]
     from skdice.tasks import TASKS
+    from skdice.tasks.cards import card_of
 
     for task in TASKS.values():
-        if task.is_default and task.head and f"For{task.head}" in architecture:
+        if task.head and card_of(task).is_default and f"For{task.head}" in architecture:
             return class_for(task.name).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "

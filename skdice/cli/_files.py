@@ -30,6 +30,7 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
     """
     from skdice.datasets.dataset import options_of, read_source, source_of, task_of
     from skdice.tasks import TASKS
+    from skdice.tasks.files import files_of
 
     given, of_tool = options.of_table(params), options.of_tool(params)
     table = _completed(path, given, known or {})
@@ -39,7 +40,7 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
         task = task_of(source, {**table, **chosen})
     if chosen and task != "entities":
         raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
-    kind = TASKS[task].file_kind or task
+    kind = files_of(TASKS[task]).kind or task
     with _explained(given, known):
         data = read_source(source, kind, options_of(kind, table, of_tool))
         _check_names(path, data.columns, given, known)
@@ -67,11 +68,12 @@ def inputs_of_lines(
 ) -> Iterator[tuple[Source, list[Row]]]:
     """The `Source` and the rows of each `size` rows of a stream, of which columns name fields."""
     from skdice.datasets.unlabelled import cut
+    from skdice.tasks.files import files_of
 
-    task, given = estimator.task, options.of_table(params)
+    rows_are, given = files_of(estimator.task).rows_are, options.of_table(params)
     asked = {name: given[name] for name in ("text_columns",) if name in given}
-    for source in cut(path, lines, task.rows_are, size):
-        if asked and not source.is_json and task.rows_are != "blocks":
+    for source in cut(path, lines, rows_are, size):
+        if asked and not source.is_json and rows_are != "blocks":
             problem = "text_columns names a field of JSON lines, and this is a line of text"
             raise source.fault(1, problem)
         known = getattr(estimator, "table_", {}) if source.is_json else {}
@@ -85,8 +87,9 @@ def _rows(
     """The rows of a file or a piece of a stream to predict, by the options of a `table`."""
     from skdice.datasets.dataset import options_of
     from skdice.datasets.unlabelled import read_inputs
+    from skdice.tasks.files import files_of
 
-    kind = estimator.task.file_kind or estimator.task.name
+    kind = files_of(estimator.task).kind or estimator.task.name
     asked = {name: value for name, value in table.items() if name != "label_separator"}
     learned = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
     with _explained(given, known):

@@ -136,9 +136,9 @@ def _rate(text: str) -> float | str:
         raise typer.BadParameter(f"{text!r} is not 'auto' or a number, such as 3e-4") from None
 
 
-def _frozen(text: str) -> int | str:
-    """A number of layers, or the name of parts."""
-    return int(text) if text.isdecimal() else text
+def _frozen(text: str) -> int | str | None:
+    """A number of layers, the name of parts, or none."""
+    return int(text) if text.isdecimal() else None if text == "none" else text
 
 
 Backbone = Annotated[

@@ -64,15 +64,17 @@ def evaluate(
 
     skdice evaluate tagger test.conll --report report.html
     """
+    from skdice.tasks.files import files_of
+
     _common.new_file(page, "--report", force)
     estimator = _common.load(model, device)
-    task = estimator.task
-    if mode not in task.modes:
+    task, files = estimator.task, files_of(estimator.task)
+    if mode not in files.modes:
         raise typer.BadParameter(f"--mode {mode} is for taggers and recognizers, not for {task}")
     data = _files.read(file, task.name, ctx.params, getattr(estimator, "table_", None))
-    predicted = task.reported(estimator, data.X)
-    scores = task.report(estimator, data.X, data.y, predicted, mode=mode, as_json=as_json)
-    if unseen := task.unseen_labels(estimator, data.y):
+    predicted = files.reported(estimator, data.X)
+    scores = files.report(estimator, data.X, data.y, predicted, mode=mode, as_json=as_json)
+    if unseen := files.unseen_labels(estimator, data.y):
         ERR.print(f"note: labels that training did not have: {unseen}")
     cost = task.cost(estimator, data.X, data.y, predicted)
     typer.echo(json.dumps({**scores, **cost}, indent=2) if as_json else scores)

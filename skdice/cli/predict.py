@@ -85,6 +85,7 @@ def predict(
     skdice predict recognizer new.txt --format label-studio --out tasks.json
     """
     from skdice.datasets.reading import suffix_of
+    from skdice.tasks.files import files_of
 
     # A folder is replaced as a whole by the format that writes one.
     _common.new_file(out, "--out", force, folder=form == "brat")
@@ -94,7 +95,7 @@ def predict(
     source, first, rest, has_cells = _opened(file, estimator, ctx.params)
     suffix = "" if out is None else suffix_of(out)
     how = _format_of(estimator, form, suffix, file, has_cells)
-    method = estimator.task.formats_of(estimator)["jsonl" if how == TABLE else how]
+    method = files_of(estimator.task).formats_of(estimator)["jsonl" if how == TABLE else how]
     rows, ahead = tee(chain(first, rest))
     block = STREAMED if str(file) == "-" else BLOCK
     found = estimator.iter_predict((row.x for row in ahead), method, block)
@@ -112,7 +113,9 @@ def predict(
 
 def _format_of(estimator: Any, asked: str, suffix: str, file: Path, has_cells: bool) -> str:
     """The format to write, if the task has it, and if the name of the output is no other's."""
-    known = [*estimator.task.formats_of(estimator)]
+    from skdice.tasks.files import files_of
+
+    known = [*files_of(estimator.task).formats_of(estimator)]
     if asked == "auto":
         asked = _usual_format(known[0], suffix, file, has_cells)
     if asked == TABLE:
@@ -223,11 +226,12 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> 
     from skdice.datasets.annotations import as_json
     from skdice.datasets.reading import json_pieces
     from skdice.datasets.squad import answers_json
+    from skdice.tasks.files import files_of
 
     if how == "squad":  # one object, from id to answer
         yield answers_json({row.meta["id"]: row.y for row in rows})
         return
-    written = (estimator.task.written(estimator, how, row) for row in rows)
+    written = (files_of(estimator.task).written(estimator, how, row) for row in rows)
     if how in ("conll", "tsv"):
         yield from (
             "\n" * (i > 0 and how == "conll") + text + "\n" for i, text in enumerate(written)
@@ -264,7 +268,9 @@ def _table(
 
 def _added(estimator: Any, row: Row) -> dict[str, Any]:
     """What a predicted row has more: its label and the probability, or lists of several."""
-    record = estimator.task.written(estimator, "jsonl", row)
+    from skdice.tasks.files import files_of
+
+    record = files_of(estimator.task).written(estimator, "jsonl", row)
     label, each = record["label"], record["probabilities"]
     several = isinstance(label, list)
     probability = [each[str(name)] for name in label] if several else each[str(label)]

@@ -115,11 +115,13 @@ def _described(data: Any) -> str:
     """One line on a data set: what its columns are taken for, and its imbalance."""
     from skdice.inspection import imbalance
     from skdice.tasks import TASKS
+    from skdice.tasks.files import files_of
 
     task = TASKS[data.task]
     if task.has_classes:
-        several = task.has_several_labels(data.y)
-        balance = imbalance(task.counted(data.X, data.y), multilabel=several)
+        files = files_of(task)
+        several = files.has_several_labels(data.y)
+        balance = imbalance(files.counted(data.X, data.y), multilabel=several)
     else:
         balance = _of_ends(data.X, data.y)
     columns = [f"{what} in column {name!r}" for what, name in (data.columns or {}).items()]

@@ -18,7 +18,7 @@ from skdice.datasets.offsets import resolve, units_before
 from skdice.datasets.reading import json_pieces
 from skdice.datasets.row import UNITS, Row
 from skdice.datasets.source import Source, warn_of_skipped
-from skdice.exceptions import UnwrittenWarning
+from skdice.exceptions import SkippedRowsWarning
 from skdice.inputs.entities import check_inside, read_entity
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import check_characters
@@ -105,7 +105,7 @@ def read_annotations(
 
     Warns
     -----
-    SkippedRowsWarning, MisalignedWarning, LayersWarning
+    SkippedRowsWarning, MisalignedWarning, DataWarning
         If records are left out (those of Prodigy that were rejected, of Label Studio that were
         cancelled or are not annotated), as described above, and if WebAnno's spans of several
         layers are read together.
@@ -282,7 +282,7 @@ def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> N
     lost = Counter(name for row in rows for name in row.meta if name not in kept)
     if lost:
         told = ", ".join(f"{shown(name)} of {n}" for name, n in lost.most_common())
-        warn(f"{str(path)!r} has no place for these metadata of texts: {told}", UnwrittenWarning)
+        warn(f"{str(path)!r} has no place for these metadata of texts: {told}", SkippedRowsWarning)
 
 
 def format_of_name(path: Path) -> str | None:

@@ -18,7 +18,7 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states
 from skdice.engine.module import put_back, trained_state
-from skdice.exceptions import CheckpointWarning
+from skdice.exceptions import ServingWarning
 from skdice.whole_files import replacing
 
 # Of what a checkpoint holds. A fit begins anew where there are checkpoints of another format only.
@@ -150,7 +150,7 @@ def write(path: Path, state: dict[str, Any]) -> None:
         warn(
             f"no checkpoint after update {state['done']}: {path} cannot be written ({error}). "
             "Training goes on, with the earlier checkpoint kept",
-            CheckpointWarning,
+            ServingWarning,
         )
 
 

@@ -18,7 +18,7 @@ from skdice._fitting import draft_of
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
-from skdice.exceptions import FewRowsWarning, MissingLabelWarning, ValidationWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.labels import Labels, places_of
 from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss
@@ -35,9 +35,9 @@ Mode = Literal["fresh", "warm", "partial"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Checked inputs with their targets and weights."""
+    """Checked rows with their targets and weights."""
 
-    inputs: Any  # a list of texts, pairs, sentences or questions; or rows of numbers
+    inputs: Any  # as `Task.sources` gives them: a list; or rows of numbers
     targets: Any  # a list or array
     weights: np.ndarray | None = None
 
@@ -57,7 +57,6 @@ class Held:
     """A validation set, encoded once for all epochs."""
 
     examples: Examples
-    sources: Any  # as in `Task.encode_sources`
     encoded: Any  # a data set without targets
 
 
@@ -134,13 +133,13 @@ def plan_fit(
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
-    data, held = task.examples(model, X, y, sample_weight), None
     task.check_columns(model, X, reset=mode == "fresh")
+    data, held = task.examples(model, X, y, sample_weight), None
     if X_val is not None:
+        task.check_columns(model, X_val)
         with naming({"X": "X_val", "y": "y_val"}):
             # Another copy, as `model` must learn from the training data only.
             held = task.examples(draft_of(model), X_val, y_val)
-        task.check_columns(model, X_val)
     data, lost = _without_weightless(task, data)
     try:
         data, held = task.learn(model, data, held, mode, classes)
@@ -149,7 +148,7 @@ def plan_fit(
             raise
         raise ValueError(f"{error}; {_weightless(lost)}") from error
     if lost:
-        warn(f"{_weightless(lost)}: the model does not learn them", MissingLabelWarning)
+        warn(f"{_weightless(lost)}: the model does not learn them", DataWarning)
     seed, draws = draw_seed(model.random_state), None
     if epochs is None:
         data, held = hold_out(model, data, held, seed)
@@ -171,8 +170,7 @@ def plan_fit(
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
     validation = None
     if held is not None:
-        sources, windows = task.encode_sources(model, held.inputs, cuts)
-        validation = Held(held, sources, task.unlabelled(windows))
+        validation = Held(held, task.unlabelled(task.encode(model, held.inputs, cuts)))
     drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
     criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
     return FitPlan(
@@ -208,7 +206,7 @@ def encode(
 def without_weights(model: Any) -> Any:
     """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
     blank = draft_of(model)
-    blank.tokenizer_ = backbones.load_tokenizer(model.backbone, model.revision)
+    blank.task.load_tokenizer(blank)
     encoder = backbones.encoder_without_weights(model.backbone, model.revision)
     blank.module_ = SimpleNamespace(encoder=encoder, adapted=model.adapter is not None)
     return blank
@@ -216,7 +214,8 @@ def without_weights(model: Any) -> Any:
 
 def needs_windows(model: Any, texts: list[Any]) -> bool:
     """Return True if a fit on these texts would read one of them in several windows."""
-    return len(model.task.encode(without_weights(model), texts)) > len(texts)
+    blank = without_weights(clone(model))
+    return len(blank.task.encode(blank, blank.task.sources(blank, texts))) > len(texts)
 
 
 def length_of_fit(
@@ -308,7 +307,7 @@ def split_indices(
             warn(
                 "the validation split is not stratified, as some class has too few examples: "
                 "give X_val and y_val to choose it yourself",
-                ValidationWarning,
+                DataWarning,
             )
             strata = None
     held = firsts[held_out_rows(n, size, seed % 2**32, strata)]
@@ -353,7 +352,7 @@ def warn_of_few_rows(plan: FitPlan) -> None:
         warn(
             f"training has {what}: the model learns little more than that by heart. It takes "
             "some dozens to learn what they have in common",
-            FewRowsWarning,
+            DataWarning,
         )
 
 

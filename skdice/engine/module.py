@@ -294,7 +294,7 @@ def checkpoint_gradients(module: EncoderModule, wanted: bool) -> None:
     getattr(encoder, f"{kind}_checkpointing_enable")({"use_reentrant": False})
 
 
-def freeze(module: EncoderModule, frozen: str | int) -> None:
+def freeze(module: EncoderModule, frozen: str | int | None) -> None:
     """Switch off gradients of the embeddings, of the lowest layers, or of the whole encoder.
 
     All others are switched on, but for weights that have an adapter.
@@ -302,7 +302,7 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
     Parameters
     ----------
     module : EncoderModule
-    frozen : {"none", "embeddings", "encoder"} or int
+    frozen : int, "embeddings", "encoder" or None
         An int freezes the embeddings, that many of the lowest layers, and what these share with
         the others.
 
@@ -314,7 +314,7 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
     module.frozen = []
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(module.trainable is None or name in module.trainable)
-    if frozen == "none":
+    if frozen is None:
         return
     parts: list[nn.Module]
     if frozen == "encoder":

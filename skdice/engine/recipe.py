@@ -61,7 +61,7 @@ RATE_OF_LEAST = 1e-4
 
 def choose_rate(
     width: int,
-    frozen: Any = "none",
+    frozen: str | int | None = None,
     *,
     kind: str = "bert",
     two_classes: bool = False,
@@ -78,7 +78,7 @@ def choose_rate(
     ----------
     width : int
         Its hidden size.
-    frozen : {"none", "embeddings", "encoder"} or int, default="none"
+    frozen : int, "embeddings", "encoder" or None, default=None
     kind : str, default="bert"
         The architecture: ``model_type`` of its configuration.
     two_classes : bool, default=False
@@ -254,7 +254,7 @@ def _trained(model: Any) -> tuple[Any, bool]:
 def _frozen(model: Any, config: Any) -> Any:
     """Return what is not trained, where all layers are the encoder."""
     layers = getattr(config, "num_hidden_layers", None)
-    return "encoder" if model.frozen == layers else model.frozen
+    return "encoder" if layers is not None and model.frozen == layers else model.frozen
 
 
 def patience_of(model: Any) -> int:

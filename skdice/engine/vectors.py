@@ -104,6 +104,7 @@ def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -
 def unfitted_copy(model: Any) -> Any:
     """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
     blank = draft_of(model)
+    vars(blank).pop("tokenizer_", None)  # it may be of another backbone
     blank.task.build(blank, seed=0, n_outputs=2)
     return blank
 

@@ -53,8 +53,9 @@ loss : str or Loss
     object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
 pos_label : label or None
     The positive class of a binary problem, whose F1 the overlap losses optimise. None is the
-    label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that
-    numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
+    label 1 of {0, 1} or {-1, 1}; otherwise the rarer class, or the second where their counts
+    differ by no more than chance. Inside a meta-estimator that numbers the labels (voting,
+    stacking, bagging, one-vs-rest) give the number.
 backbone : str
     An encoder or decoder that `AutoModel` loads, by hub id or local folder.
 revision : str or None
@@ -85,7 +86,7 @@ warmup : float
     Share of the updates in which the learning rate rises.
 dropout : float
     Dropout before the head.
-frozen : {"none", "embeddings", "encoder"} or int
+frozen : int, "embeddings", "encoder" or None
     Parts not to train. An int freezes the embeddings and that many of the lowest layers.
 adapter : "lora", peft.PeftConfig or None
     Train only the head and small matrices beside the encoder's weights, which saves memory

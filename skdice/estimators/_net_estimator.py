@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import EarlyStopping
 from skorch.history import History
@@ -20,6 +20,7 @@ from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
 from skdice._digest import digest
 from skdice._fitting import check_params, draft_of
+from skdice._types import Data, Weights
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
@@ -28,6 +29,7 @@ from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
+from skdice.estimators.old_names import OldNames
 from skdice.exceptions import CollapseWarning
 from skdice.losses import Loss
 from skdice.losses.base import resolve_loss
@@ -39,8 +41,8 @@ NO_MATTER = ("checkpoint_dir", "checkpoint_every", "device", "verbose")
 OF_ESTIMATOR = {"module", "criterion", "callbacks", "train_split", "warm_start"}
 # Parameters that act on a fitted estimator at once; the others act in `fit`.
 INFERENCE_PARAMS = (
-    *("batch_size", "device", "precision", "max_length", "stride", "label_all_subwords"),
-    *("constrained", "max_question_length", "max_answer_length", "long_texts", "window_pooling"),
+    *("batch_size", "device", "precision", "max_length", "stride", "constrained"),
+    *("max_question_length", "max_answer_length", "long_texts", "window_pooling"),
 )
 
 # What the settings of a net may be, whether an estimator or its `net_params` holds them.
@@ -60,7 +62,7 @@ OF_TEXT_NET: dict[str, list[Any]] = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NetEstimator(BaseEstimator):
+class NetEstimator(OldNames):
     """Base of the estimators that train a net.
 
     A `FitPlan` says what is trained, and this class trains it. A subclass has a `task`, and defines
@@ -131,6 +133,7 @@ class NetEstimator(BaseEstimator):
             self.loss
         ):  # it may be torch's, or a class: say what to give
             check_given(self.loss)
+        self._refuse_old_values()
         check_params(self)
         check_given(self.loss)
         self._check_inference_params()
@@ -186,7 +189,12 @@ class NetEstimator(BaseEstimator):
     # ---- training
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None
+        self,
+        X: Data,
+        y: Data,
+        sample_weight: Weights,
+        X_val: Data | None = None,
+        y_val: Data | None = None,
     ) -> Self:
         """Plan a fit and run it."""
         warm = hasattr(self, "net_") and np.array_equal(getattr(self, "warm_start", False), True)
@@ -269,7 +277,7 @@ class NetEstimator(BaseEstimator):
         return self.task.validation_score(self, held.examples, blocks)
 
     def _outputs_of_held(self, held: Held) -> Iterator[tuple[Any, Any]]:
-        yield held.sources, self._outputs_of(held.sources, held.encoded)
+        yield held.examples.inputs, self._outputs_of(held.examples.inputs, held.encoded)
 
     def _outputs_of(self, sources: Any, encoded: Any) -> Any:
         """What the model gives for each row of encoded inputs."""

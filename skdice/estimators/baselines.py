@@ -344,6 +344,7 @@ default="auto"
         library = crfsuite()
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
+        self.task.check_columns(self, X, reset=True)
         classes = sorted({tag for row in tags for tag in row} - {None})
         if len(classes) < 2:
             raise ValueError(f"y holds the tags {classes}: a tagger needs two or more")
@@ -373,25 +374,24 @@ default="auto"
 
     def predict(self, X: Rows) -> np.ndarray:
         """The most probable tags of each sentence, as a 1-D object array of lists."""
-        check_is_fitted(self)
-        tagger = self._tagger()
-        return object_array(
-            [
-                tagger.tag(features_of(row)) if row else []
-                for row in as_sentences(X, may_be_empty=True)
-            ]
-        )
+        sentences, tagger = self._sentences(X), self._tagger()
+        return object_array([tagger.tag(features_of(row)) if row else [] for row in sentences])
 
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probabilities of each tag, an array (n_tokens, n_classes) for each sentence."""
-        check_is_fitted(self)
-        tagger, names, tables = self._tagger(), self.classes_.tolist(), []
-        for row in as_sentences(X, may_be_empty=True):
+        sentences, tagger, tables = self._sentences(X), self._tagger(), []
+        names = self.classes_.tolist()
+        for row in sentences:
             if row:
                 tagger.set(features_of(row))
             values = (tagger.marginal(name, t) for t in range(len(row)) for name in names)
             tables.append(np.fromiter(values, np.float64).reshape(len(row), len(names)))
         return object_array(tables)
+
+    def _sentences(self, X: Rows) -> list[list[str]]:
+        check_is_fitted(self)
+        self.task.check_columns(self, X)
+        return as_sentences(X, may_be_empty=True)
 
     def _spans(self, X: Any) -> Any:
         tables = [log(table) for table in self.predict_proba(X)]

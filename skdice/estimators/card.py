@@ -12,13 +12,15 @@ import numpy as np
 from skdice import __version__, backbones
 from skdice.engine.module import TaskModel
 from skdice.losses.base import resolve_loss
+from skdice.tasks.cards import card_of
 
 
 def model_card(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) -> str:
     """Markdown, with the metadata that the hub reads; `card` holds more of it, or other."""
     if not all(isinstance(value, Real) for value in metrics.values()):
         raise TypeError(f"metrics={metrics!r} must map names to numbers, as in {{'test F1': 0.47}}")
-    pipeline_tag = estimator.task.hub_tag
+    pipeline_tag = card_of(estimator.task).hub_tag
+    positive = card_of(estimator.task).positive(estimator)
     native = isinstance(estimator.module_, TaskModel)
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
@@ -31,6 +33,7 @@ def model_card(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) 
         ("Epochs", f"{len(estimator.net_.epochs())}"),
         ("Peak learning rate", f"{estimator.lr_:g}" if hasattr(estimator, "lr_") else "unknown"),
         ("Batch size", f"{estimator.batch_size}"),
+        *([] if positive is None else [("Positive class", _code(positive))]),
         ("skdice", __version__),
         *((package, version(package)) for package in ("torch", "transformers", "scikit-learn")),
     ]
@@ -58,14 +61,14 @@ def _metadata(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) -
         "library_name": "transformers" if isinstance(estimator.module_, TaskModel) else "skdice",
         "license": backbones.license_of(name, estimator.revision),
         "model_name": type(estimator).__name__,
-        "pipeline_tag": task.hub_tag,
+        "pipeline_tag": card_of(task).hub_tag,
         "tags": ["skdice", "imbalanced"],
     }
     datasets = card.get("datasets") or "unknown"
     dataset = datasets if isinstance(datasets, str) else str(datasets[0])
     scores = [
         EvalResult(
-            task_type=task.hub_tag,
+            task_type=card_of(task).hub_tag,
             dataset_type=dataset,
             dataset_name=dataset,
             metric_type=metric,
@@ -83,7 +86,8 @@ def _data(estimator: Any) -> list[str]:
         return []
     labels = [str(label) for label in estimator.outputs_.tolist()]
     counts = dict(zip(labels, np.asarray(estimator.class_counts_), strict=True))
-    unit, negative = estimator.task.unit, estimator.task.background(estimator)
+    card = card_of(estimator.task)
+    unit, negative = card.unit, card.background(estimator)
     order = sorted(counts, key=lambda name: -counts[name])
     parts = [
         "## Training data\n",
@@ -98,16 +102,16 @@ def _data(estimator: Any) -> list[str]:
 
 def _usage(estimator: Any, native: bool) -> list[str]:
     """Code that loads the model and predicts, with skdice and with transformers."""
-    kind, task = type(estimator).__name__, estimator.task
+    kind, card = type(estimator).__name__, card_of(estimator.task)
     own = f"""\
 from skdice import {kind}
 model = {kind}.from_pretrained("FOLDER_OR_REPO_ID")
-model.predict({task.example})"""
-    notes = task.card_notes(estimator, native)
+model.predict({card.example})"""
+    notes = card.notes(estimator, native)
     if native:
-        parts = [_block(own), _block(task.transformers_code(estimator))]
+        parts = [_block(own), _block(card.transformers_code(estimator))]
     else:
-        parts = [_block(own), f"{task.served_by(estimator)}\n"]
+        parts = [_block(own), f"{card.served_by(estimator)}\n"]
     return [*parts, f"{notes}\n"] if notes else parts
 
 

@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from torch import nn
 
@@ -19,15 +17,14 @@ from skdice.engine.layouts.layout import Padding
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._documented import documented
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.evaluation import ClassScores, decision_scores
-from skdice.tasks.classification import decided
+from skdice.estimators.evaluation import FromLogits
 from skdice.tasks.numbers import Numbers, NumericDataset, as_tensor, checked_rows
 
 
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def get_dataset(self, X: Any, y: Any = None) -> NumericDataset:
+    def get_dataset(self, X: Data, y: Data = None) -> NumericDataset:
         """Rows of numbers with class indices, as skorch users give them, or such a data set."""
         return X if isinstance(X, NumericDataset) else NumericDataset(X, y)
 
@@ -48,7 +45,7 @@ class NumericNet(FineTuningNet):
 
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
+class DiceClassifier(FromLogits, NetEstimator):
     """Classify rows of numbers with the losses of this package.
 
     Parameters
@@ -96,7 +93,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     Warns
     -----
-    FewRowsWarning
+    DataWarning
         If a given `batch_size` holds fewer than three rows of the rarest class on average, with a
         loss that counts over a batch.
 
@@ -155,8 +152,6 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        assert tags.classifier_tags is not None
-        tags.classifier_tags.multi_label = True
         return tags
 
     def fit(self, X: Data, y: Data, sample_weight: ArrayLike | None = None) -> Self:
@@ -173,19 +168,6 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         self
         """
         return self._fit(X, y, sample_weight)
-
-    def predict(self, X: Data) -> np.ndarray:
-        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
-        return decided(self, self._logits(X))
-
-    def decision_function(self, X: Data) -> np.ndarray:
-        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
-        return decision_scores(self, self._logits(X))
-
-    def predict_proba(self, X: Data) -> np.ndarray:
-        """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
-        logits = self._logits(X)
-        return expit(logits) if self.multilabel_ else softmax(logits, axis=1)
 
     # ---- the steps
 
@@ -207,7 +189,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")
         return np.asarray(self.net_.logits(NumericDataset(encoded.X.astype(kind, copy=False))))
 
-    def _logits(self, X: Any) -> np.ndarray:
+    def _logits(self, X: Data) -> np.ndarray:
         self._check_fitted()
         rows = checked_rows(self, X, [np.float64, np.float32], reset=False)
         return self._outputs_of(rows, NumericDataset(rows))

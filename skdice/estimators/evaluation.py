@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._types import ArrayLike, Data, Rows
+from skdice._types import ArrayLike, Data, Model, Rows
 from skdice.inputs.rows import object_array
-from skdice.tasks.classification import Classification
+from skdice.tasks.classification import Classification, decided
 
 
-def outputs_of(model: Any) -> np.ndarray:
+def outputs_of(model: Model) -> np.ndarray:
     """The labels or tags that the columns of ``predict_proba`` stand for."""
     return model.outputs_ if hasattr(model, "outputs_") else model.classes_
 
@@ -44,7 +47,7 @@ class Scored:
         """
         return self._scores(X, y)
 
-    def _scores(self, X: Any, y: Any, **how: Any) -> dict[str, float]:
+    def _scores(self, X: Data, y: Data, **how: Any) -> dict[str, float]:
         if hasattr(self, "fit"):  # and not predictions alone
             check_is_fitted(self)
         judge = self._judge()
@@ -52,7 +55,7 @@ class Scored:
         found = getattr(self, self.task.judged_by)(X)
         return self._rated(judge, X, true, found, **how)
 
-    def _rated(self, judge: Any, X: Any, true: Any, found: Any, **how: Any) -> dict[str, float]:
+    def _rated(self, judge: Model, X: Data, true: Any, found: Any, **how: Any) -> dict[str, float]:
         """The scores of predictions, and what they cost."""
         scores = self.task.rate(judge, true, found, **how)
         return {**scores, **self.task.cost(judge, X, true, found)}
@@ -82,12 +85,13 @@ class ClassScores(Scored):
         Returns
         -------
         float
-            From 0 to 1. `evaluate` gives the accuracy too.
+            From 0 to 1. A label that `fit` did not see counts as missed. `evaluate` gives the
+            accuracy too.
 
         Raises
         ------
         ValueError, TypeError
-            If `y` holds a label that `fit` did not see, such as the string "1" beside the class 1.
+            If `y` holds labels of another type than `fit` saw, such as "1" beside the class 1.
         """
         return self._scores(X, y, sample_weight=sample_weight)["f1"]
 
@@ -138,6 +142,32 @@ class ClassScores(Scored):
         return names
 
 
+class FromLogits(ClassScores, ClassifierMixin):
+    """Predictions of a classifier by its ``_logits``, of shape (n_rows, n_classes)."""
+
+    multilabel_: bool
+    _logits: Callable[[Any], np.ndarray]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        assert tags.classifier_tags is not None
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def predict(self, X: Data) -> np.ndarray:
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
+        return decided(self, self._logits(X))
+
+    def decision_function(self, X: Data) -> np.ndarray:
+        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
+        return decision_scores(self, self._logits(X))
+
+    def predict_proba(self, X: Data) -> np.ndarray:
+        """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
+        logits = self._logits(X)
+        return expit(logits) if self.multilabel_ else softmax(logits, axis=1)
+
+
 class SpanScores(Scored):
     """Scores and spans of taggers, whose ``_spans`` gives the spans of each sentence."""
 
@@ -161,7 +191,7 @@ class SpanScores(Scored):
         return object_array(self._spans(X))
 
 
-def decision_scores(model: Any, logits: np.ndarray) -> np.ndarray:
+def decision_scores(model: Model, logits: np.ndarray) -> np.ndarray:
     """Log-odds of ``classes_[1]`` of two classes, and logits of more classes or labels."""
     if len(model.classes_) > 2 or getattr(model, "multilabel_", False):
         return logits

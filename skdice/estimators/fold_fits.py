@@ -11,12 +11,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skdice._compat import check_method_params
+from skdice._types import Data, Model
 from skdice.estimators.evaluation import outputs_of
 from skdice.inputs.labels import label_table
 from skdice.inputs.rows import object_array, take
 
 
-def fitted_on(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str, Any]) -> Any:
+def fitted_on(estimator: Any, X: Data, y: Data, rows: np.ndarray, params: dict[str, Any]) -> Any:
     """A clone of the estimator that was fitted on some rows; `params` of each row are split too."""
     chosen = check_method_params(X, params, rows)
     return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)
@@ -29,7 +30,7 @@ def group_folds(cv: Any, stratified: bool) -> Any:
     return (StratifiedGroupKFold if stratified else GroupKFold)(int(cv))
 
 
-def probabilities_of(model: Any, X: Any) -> tuple[np.ndarray, Any]:
+def probabilities_of(model: Model, X: Data) -> tuple[np.ndarray, Any]:
     """The labels of the columns of ``predict_proba``, and what it gives."""
     classes = outputs_of(getattr(model, "best_estimator_", model))
     table = model.predict_proba(X)

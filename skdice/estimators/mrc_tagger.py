@@ -55,7 +55,8 @@ class DiceMRCTagger(TransformerEstimator):
     max_span_length : int or None
         Longest candidate, in words. None is the longest entity in training.
     stride : int
-        Overlap of the windows of a long sentence, in subwords.
+        Overlap of the windows of a long sentence, in subwords. Less than a tagger's quarter of a
+        window, because each window is read once for each type.
     max_length : int or None
         Longest input, query and sentence together, in subwords. None is what the backbone allows,
         512 at most.

@@ -12,6 +12,7 @@ from skdice._compat import Interval, StrOptions
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
+from skdice.inputs.answers import MISALIGNED
 from skdice.tasks.multi_span_qa import MultiSpanReading
 
 
@@ -30,13 +31,11 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
         background.
     max_question_length : int
         Subwords after which a question is cut.
-    on_misaligned : {"raise", "drop", "fix"}
+    on_misaligned : {"raise", "drop", "expand"}
         What becomes of an answer that is not in the context at its start: an error, no answer, or
         the nearest place that holds it.
     stride : int or None
         Overlap of the windows of a long context, in subwords; None is a quarter of a window.
-    label_all_subwords : bool
-        Train on every subword of a word, and average their probabilities, instead of the first.
     constrained : bool
         Predict the best sequence of tags in which no answer begins with a tag for its inside.
     batch_size : int
@@ -71,7 +70,7 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DiceTokenClassifier._parameter_constraints,
         "max_question_length": [Interval(Integral, 1, None, closed="left")],
-        "on_misaligned": [StrOptions({"raise", "drop", "fix"})],
+        "on_misaligned": [StrOptions(set(MISALIGNED))],
     }
 
     max_question_length: int = 64

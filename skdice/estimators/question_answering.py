@@ -14,6 +14,7 @@ from skdice._compat import Interval, StrOptions
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
+from skdice.inputs.answers import MISALIGNED
 from skdice.inputs.rows import object_array
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading
@@ -41,7 +42,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         Longest window, in subwords: question, part of the context, special tokens. None is 384, or
         what the backbone allows if that is less.
     stride : int
-        Overlap of neighbouring windows, in subwords of the context. At most half of those that fit.
+        Overlap of neighbouring windows, in subwords of the context, as BERT's on SQuAD. At most
+        half of those that fit.
     max_question_length : int
         Longest question, in subwords. The rest is cut.
     max_answer_length : int
@@ -50,7 +52,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "No answer" is predicted if its score is above the best answer's by more than this.
         ``"auto"`` tunes it for F1 on the validation questions if some of them have no answer, and
         is 0 otherwise. Without unanswerable training questions every question is answered.
-    on_misaligned : {"raise", "drop", "fix"}
+    on_misaligned : {"raise", "drop", "expand"}
         What to do with an answer that its context does not hold at its start: an error; leave
         answer and question out; or take the nearest place that holds it.
     batch_size : int
@@ -92,7 +94,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "max_question_length": [Interval(Integral, 1, None, closed="left")],
         "max_answer_length": [Interval(Integral, 1, None, closed="left")],
         "null_threshold": [StrOptions({"auto"}), Interval(Real, None, None, closed="both")],
-        "on_misaligned": [StrOptions({"raise", "drop", "fix"})],
+        "on_misaligned": [StrOptions(set(MISALIGNED))],
     }
 
     loss: str | Loss = "dsc"
@@ -189,8 +191,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def _fitted_state(self) -> dict[str, Any]:
         threshold = self.null_threshold_
-        return {"null_threshold": threshold if np.isfinite(threshold) else None}
+        kept = threshold if np.isfinite(threshold) else None
+        return {**super()._fitted_state(), "null_threshold": kept}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
+        super()._restore_fitted(state)
         threshold = state["null_threshold"]
         self.null_threshold_ = float("inf") if threshold is None else threshold

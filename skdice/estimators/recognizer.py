@@ -11,6 +11,7 @@ from skdice._compat import StrOptions
 from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
+from skdice.inputs.answers import MISALIGNED
 from skdice.inputs.texts import as_single_texts
 from skdice.tags.schemes import split_tag
 from skdice.tasks.entities import Entities
@@ -33,14 +34,14 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``. Words outside entities are the
         background.
-    misaligned : {"expand", "error", "drop"}
+    on_misaligned : {"expand", "raise", "drop"}
         What `fit` does with an entity that begins or ends inside a word, in white space or outside
         the text, or is empty: it takes all words that it touches, refuses `y`, or leaves it out.
     unlabeled : {"negative", "unknown"}
         What the words outside the entities of `y` are: no entities; or not annotated, for texts in
         which only some entities were marked. Then mark some regions that hold no entity with the
         label ``"O"``: without any, a recognizer would learn to find entities everywhere.
-    overlapping : {"longest", "error"}
+    overlapping : {"longest", "raise"}
         What `fit` does with entities that share words: it takes the longest, or refuses `y`.
     glued : {"tag", "skip"}
         What to do with words that follow other characters without a blank, such as ``name`` in
@@ -50,9 +51,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         handles look like names and are none. A pipeline of transformers does not skip.
     stride : int or None
         Overlap of the windows of a long text, in subwords; None is a quarter of a window.
-    label_all_subwords : bool
-        Train on every subword of a word, and average their probabilities, instead of the first. A
-        pipeline of transformers does not average.
     constrained : bool
         Decode with Viterbi, so that an entity never begins with a tag for its inside. It finds a
         little more (see :doc:`/guide/recipe`), but a pipeline of transformers does not decode so.
@@ -90,13 +88,13 @@ class DiceEntityRecognizer(DiceTokenClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DiceTokenClassifier._parameter_constraints,
-        "misaligned": [StrOptions({"expand", "error", "drop"})],
-        "overlapping": [StrOptions({"longest", "error"})],
+        "on_misaligned": [StrOptions(set(MISALIGNED))],
+        "overlapping": [StrOptions({"longest", "raise"})],
         "unlabeled": [StrOptions({"negative", "unknown"})],
         "glued": [StrOptions({"tag", "skip"})],
     }
 
-    misaligned: str = "expand"
+    on_misaligned: str = "expand"
     overlapping: str = "longest"
     unlabeled: str = "negative"
     glued: str = "tag"

@@ -6,26 +6,23 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, log_softmax
-from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
 from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.vectors import BLOCK, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
-from skdice.estimators.evaluation import ClassScores, decision_scores
+from skdice.estimators.evaluation import FromLogits
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
 from skdice.inputs.texts import check_width
-from skdice.tasks.classification import Classification, decided
+from skdice.tasks.classification import Classification
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
 
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator):
+class DiceSequenceClassifier(FromLogits, TransformerEstimator):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
@@ -101,12 +98,6 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
 
     _saved: ClassVar[tuple[str, ...]] = ("classes_", "multilabel_", "n_features_in_")
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        assert tags.classifier_tags is not None
-        tags.classifier_tags.multi_label = True
-        return tags
-
     def fit(
         self,
         X: Rows,
@@ -141,19 +132,6 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def predict(self, X: Rows) -> np.ndarray:
-        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
-        return decided(self, self._logits(X))
-
-    def decision_function(self, X: Rows) -> np.ndarray:
-        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
-        return decision_scores(self, self._logits(X))
-
-    def predict_proba(self, X: Rows) -> np.ndarray:
-        """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
-        logits = self._logits(X)
-        return expit(logits) if self.multilabel_ else np.exp(log_softmax(logits, axis=1))
-
     def frozen_vectors(self, X: Rows) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
@@ -177,12 +155,12 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         blank._tell(cuts)
         return table
 
-    def _known_texts(self, X: Any) -> list[Any]:
+    def _known_texts(self, X: Data) -> list[Any]:
         texts: list[Any] = self._known_inputs(X)
         check_width(texts, self.n_features_in_, self)
         return texts
 
-    def _logits(self, X: Any) -> np.ndarray:
+    def _logits(self, X: Data) -> np.ndarray:
         """Logits of shape (n, n_classes)."""
         blocks = self._row_outputs(self._known_texts(X))
         none = np.empty((0, len(self.classes_)))  # there may be no text

@@ -28,13 +28,13 @@ from skdice.engine import adapters
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
-from skdice.exceptions import LostParameterWarning, ServingWarning
+from skdice.estimators.old_names import as_now
+from skdice.exceptions import ServingWarning
 from skdice.folders import replaced
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import Task
+from skdice.tasks.cards import card_of
 
-# Parameters of earlier versions that change no prediction.
-GONE = {"resume"}
 FORMAT = 4
 STATE = "skdice.json"
 HEAD = "head.safetensors"
@@ -126,10 +126,10 @@ def save(
         "chosen": {name: vars(estimator)[name] for name in _CHOSEN if name in vars(estimator)},
     }
     readme = model_card(estimator, metrics or {}, card or {}).encode()
-    if caveat := estimator.task.pipeline_caveat(estimator):
+    if caveat := card_of(estimator.task).pipeline_caveat(estimator):
         warn(caveat, ServingWarning)
     if estimator.verbose and not isinstance(module, TaskModel):
-        print(estimator.task.served_by(estimator))
+        print(card_of(estimator.task).served_by(estimator))
     if module.adapted:  # the backbone's files are not in the folder
         state["backbone"] = adapters.checksum_of_backbone(module)
     with replaced(folder, is_model_file) as new:
@@ -185,7 +185,7 @@ def _params(estimator: Any) -> dict[str, Any]:
         warn(
             f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
             "reads: set them there before the next fit, or pickle the estimator",
-            LostParameterWarning,
+            ServingWarning,
         )
     return params
 
@@ -198,7 +198,7 @@ def _write_model(estimator: Any, folder: Path) -> None:
     where = folder if whole else folder / "encoder"
     with backbones.quiet_transformers():
         if whole:
-            estimator.task.describe(estimator, module.model.config)
+            card_of(estimator.task).describe(estimator, module.model.config)
         if module.adapted:
             (adapted,) = module.adapted
             adapted.peft_config["default"].base_model_name_or_path = str(estimator.backbone)
@@ -254,7 +254,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
         )
     _check_files(folder, state["files"])
     with _reading(folder):
-        params = {k: v for k, v in state["params"].items() if k not in GONE}
+        params = as_now(state["params"])
         if isinstance(params.get("checkpoint_every"), str):  # "60s"
             params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
         for name in {"loss", "end_loss", "match_loss"} & set(params):
@@ -419,7 +419,8 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
             f"transformers has no model with the heads of {cls.__name__}: give its folder as "
             "backbone= and fit, or use DiceTokenClassifier.from_transformers"
         )
-    params = cls.task.params_around_model(params)
+    card = card_of(cls.task)
+    params = card.params_around_model(params)
     estimator = cls(**{"backbone": str(source), "device": device, **params})
     estimator._check_params()
     revision = estimator.revision
@@ -428,13 +429,13 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
     model = read_model(where, cls.task, revision)
     tokenizer = backbones.load_tokenizer(where, revision)
     module = TaskModel(model, cls.task.head, estimator.dropout)
-    fitted = estimator.task.fitted_of(estimator, model.config)
+    fitted = card.fitted_of(estimator, model.config)
     estimator._restore_fitted(fitted)
     if "order" in fitted:
         with torch.no_grad():
             for values in module.output_layer.parameters():
                 values.copy_(values[fitted["order"]])
-    estimator.task.describe(estimator, model.config)
+    card.describe(estimator, model.config)
     estimator.module_, estimator.tokenizer_ = module, tokenizer
     _ = estimator.max_length_  # refuses one that is too long
     return ready(estimator, [], device)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from skdice._types import Model
 from skdice.inputs.rows import as_row_list
 
 # Methods of which each estimator has some.
@@ -16,7 +17,7 @@ _PREDICTIONS = (
 )
 
 
-def iter_blocks(model: Any, X: Any, method: str, block_size: int) -> Iterator[Any]:
+def iter_blocks(model: Model, X: Any, method: str, block_size: int) -> Iterator[Any]:
     """Yield what a method of `model` gives for each row; see `iter_predict` of the estimators."""
     known = [name for name in _PREDICTIONS if hasattr(model, name)]
     if method not in known:

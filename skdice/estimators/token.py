@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._types import ArrayLike, Rows
+from skdice._types import ArrayLike, Data, Rows
 from skdice.engine.vectors import blocks, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import SpanScores
@@ -36,8 +36,6 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``. Tag ``O`` is the background.
     stride : int or None
         Overlap of the windows of a long sentence, in subwords; None is a quarter of a window.
-    label_all_subwords : bool
-        Train on every subword of a word, and average their probabilities, instead of the first.
     scheme : {"auto", "iob1", "iob2", "ioe1", "ioe2", "bioes", "bmes", "bilou", "plain"}
         How the tags mark spans. ``"auto"`` takes the scheme that the fewest tags of `y` break, and
         warns of those. A named scheme refuses them.
@@ -79,13 +77,11 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         **TransformerEstimator._parameter_constraints,
         "sampler": [HasMethods("fit_resample"), None],
         "stride": [Interval(Integral, 0, None, closed="left"), None],
-        "label_all_subwords": ["boolean"],
         "scheme": [StrOptions({"auto", *SCHEMES})],
         "constrained": ["boolean"],
     }
 
     stride: int | None = None
-    label_all_subwords: bool = False
     scheme: str = "auto"
     constrained: bool = True
     sampler: Any = None
@@ -174,7 +170,7 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         """
         return self._each(self.task.tagged, X)
 
-    def _spans(self, X: Any) -> np.ndarray:
+    def _spans(self, X: Data) -> np.ndarray:
         return self._each(self.task.spans, X)
 
     def score(self, X: Rows, y: Rows) -> float:
@@ -198,9 +194,10 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
             The words of all sentences, one sentence after the other.
         """
         self._check_params()
-        sentences, task = self.task.inputs(X), self.task
+        task, sentences = self.task, self.task.inputs(X)
         blank = unfitted_copy(self)
-        first = np.cumsum([0, *task.n_words(blank, sentences)])
+        sentences = task.sources(blank, sentences)
+        first = np.cumsum([0, *task.n_words(sentences)])
         table = np.empty((int(first[-1]), blank.module_.encoder.config.hidden_size), np.float32)
         for part in blocks(len(sentences)):
             table[first[part.start] : first[part.stop]] = 0  # words that no window holds

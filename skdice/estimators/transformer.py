@@ -18,7 +18,7 @@ from skdice import backbones
 from skdice._checks import checked, shown
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import draft_of
-from skdice._types import Rows
+from skdice._types import Data, Rows, Weights
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
@@ -35,6 +35,7 @@ from skdice.estimators.evaluation import Scored
 from skdice.estimators.streams import iter_blocks
 from skdice.inputs.rows import object_array
 from skdice.tasks import Task
+from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
@@ -66,8 +67,9 @@ class TransformerEstimator(Scored, NetEstimator):
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
         **OF_TEXT_NET,
         "frozen": [
-            StrOptions({"none", "embeddings", "encoder"}),
+            StrOptions({"embeddings", "encoder"}),
             Interval(Integral, 0, None, closed="left"),
+            None,
         ],
         "adapter": [StrOptions({"lora"}), HasMethods(["to_dict", "save_pretrained"]), None],
         "gradient_checkpointing": ["boolean"],
@@ -84,7 +86,7 @@ class TransformerEstimator(Scored, NetEstimator):
     weight_decay: float = 0.01
     warmup: float = 0.1
     dropout: float = 0.1
-    frozen: str | int = "none"
+    frozen: str | int | None = None
     adapter: Any = None
     gradient_checkpointing: bool = False
     precision: str = "auto"
@@ -123,10 +125,10 @@ class TransformerEstimator(Scored, NetEstimator):
         check_optimizer(self)
         if self.adapter is not None:
             adapters.peft()
-            if self.frozen != "none":
+            if self.frozen is not None:
                 raise ValueError(
                     f"frozen={self.frozen!r} and adapter={self.adapter!r}: an adapter freezes the "
-                    "whole encoder by itself; leave frozen='none'"
+                    "whole encoder by itself; leave frozen=None"
                 )
         if mode == "fresh":
             backbones.find_backbone(self.backbone, self.revision)
@@ -141,7 +143,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
     @available_if(lambda self: self.task.has_classes)
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
+        self, X: Data, y: Data, classes: Any = None, *, sample_weight: Weights = None
     ) -> Self:
         """Train one more epoch on these examples, at the constant rate `lr`.
 
@@ -213,10 +215,14 @@ class TransformerEstimator(Scored, NetEstimator):
         """Sources of a block of inputs, and for each the windows with logits in float64."""
         cuts, on_gpu = Cuts(), devices.is_gpu(self.net_.device)
         parts = text_blocks(inputs, BLOCK_ON_GPU if on_gpu else BLOCK, CHARACTERS)
-        encoded = (self.task.encode_sources(self, inputs[part], cuts) for part in parts)
+        encoded = (self._encoded(inputs[part], cuts) for part in parts)
         for sources, windows in ahead(encoded) if on_gpu else encoded:
             yield sources, self._logits_by_row(len(sources), EncodedDataset(windows))
         self._tell(cuts)
+
+    def _encoded(self, inputs: list[Any], cuts: Cuts) -> tuple[list[Any], Windows[Any]]:
+        sources = self.task.sources(self, inputs)
+        return sources, self.task.encode(self, sources, cuts)
 
     def _logits_by_row(self, n_rows: int, dataset: EncodedDataset) -> list[Any]:
         windows, logits = dataset.windows, self.net_.logits(dataset)
@@ -231,13 +237,13 @@ class TransformerEstimator(Scored, NetEstimator):
         for sources, rows in self._windows_with_logits(inputs):
             yield sources, self.task.row_outputs(self, rows)
 
-    def _known_inputs(self, X: Any) -> Any:
+    def _known_inputs(self, X: Data) -> Any:
         """Rows for a fitted estimator, checked against what `fit` saw."""
         self._check_fitted()
         self.task.check_columns(self, X)
         return self.task.inputs(X)
 
-    def _each(self, found: Callable[..., Iterable[Any]], X: Any) -> np.ndarray:
+    def _each(self, found: Callable[..., Iterable[Any]], X: Data) -> np.ndarray:
         """An array of what a method of the task gives for each row of X."""
         blocks = self._row_outputs(self._known_inputs(X))
         return object_array([row for block in blocks for row in found(self, *block)])
@@ -373,7 +379,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
         Warns
         -----
-        LostParameterWarning, ServingWarning
+        ServingWarning
             If one of the parameters that are not written is set; if plain transformers cannot run
             the head, as that of a classifier without ``pooling="native"``, or join the tags.
 
@@ -450,7 +456,7 @@ class TransformerEstimator(Scored, NetEstimator):
 
         Warns
         -----
-        UnnamedLabelsWarning
+        ServingWarning
             If the model has no names for its labels, which are then ``LABEL_0``, ``LABEL_1``...
 
         Raises

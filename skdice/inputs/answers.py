@@ -9,12 +9,12 @@ import numpy as np
 
 from skdice._checks import check_choice, counted
 from skdice._warn import warn
-from skdice.exceptions import SwappedPairWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.rows import target_rows
 from skdice.inputs.texts import as_texts, is_whole_number, nearest_place
 
 Answer = tuple[int, str]
-MISALIGNED = ("raise", "drop", "fix")
+MISALIGNED = ("raise", "drop", "expand")
 
 
 def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]:
@@ -36,9 +36,16 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
             f"X[{short[0]}] has a context ({context[:40]!r}) shorter than its question "
             f"({question[:40]!r}), as {len(short)} of {counted(len(pairs), 'row')}: rows are "
             "(question, context), in that order",
-            SwappedPairWarning,
+            DataWarning,
         )
     return pairs
+
+
+def check_misaligned(value: Any) -> None:
+    """Refuse what is no way to treat a misaligned answer or entity."""
+    if value == "fix":
+        raise ValueError("on_misaligned='fix' is 'expand' now: give on_misaligned='expand'")
+    check_choice("on_misaligned", value, MISALIGNED)
 
 
 def as_answers(
@@ -56,14 +63,14 @@ def as_answers(
         [...]}`` or list of such dicts, or None or [] for a question without an answer. `start`
         counts characters from 0.
     contexts : list of str
-    on_misaligned : {"raise", "drop", "fix"}, default="raise"
+    on_misaligned : {"raise", "drop", "expand"}, default="raise"
         What to do with an answer that the context does not hold at `start`: raise an error; leave
         the answer out; or move it to the nearest place that holds it. A row that loses all its
         answers is dropped.
     names : list of str or None, default=None
         What to call the rows in messages; None is ``y[i]``.
     """
-    check_choice("on_misaligned", on_misaligned, MISALIGNED)
+    check_misaligned(on_misaligned)
     names = names or [f"y[{i}]" for i in range(len(contexts))]
     rows = read_answers(y, len(contexts), names)
     found: list[list[Answer] | None] = []
@@ -92,20 +99,7 @@ def answers_in(row: Any, where: str, *, may_lack_start: bool = False) -> list[An
     if row is None or (isinstance(row, float) and np.isnan(row)):
         return []
     if isinstance(row, dict):
-        starts = row.get("answer_start", row.get("start"))
-        texts = row.get("text")
-        if may_lack_start:
-            starts = 0 if isinstance(texts, str) else [0] * len(texts or ())
-        if starts is None or texts is None:
-            raise ValueError(f"{where} is {row!r}: a dict needs 'text' and 'answer_start'")
-        if isinstance(texts, str):
-            starts, texts = [starts], [texts]
-        try:
-            row = list(zip(starts, texts, strict=True))
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{where} is {row!r}: 'text' and 'answer_start' must be lists of one length"
-            ) from error
+        row = _pairs_of(row, where, may_lack_start)
     if may_lack_start and isinstance(row, str):
         row = [(0, row)]
     if isinstance(row, str) or not hasattr(row, "__iter__"):
@@ -114,23 +108,40 @@ def answers_in(row: Any, where: str, *, may_lack_start: bool = False) -> list[An
             "text), with the character at which it starts in the context"
         )
     row = list(row)
-    if (
-        len(row) == 2
-        and isinstance(row[1], str)
-        and not (may_lack_start and isinstance(row[0], str))
-    ):
+    two_texts = may_lack_start and bool(row) and isinstance(row[0], str)
+    if len(row) == 2 and isinstance(row[1], str) and not two_texts:
         row = [row]
     answers: list[Answer] = []
     for answer in row:
         if isinstance(answer, dict) or (may_lack_start and isinstance(answer, str)):
             answers += answers_in(answer, where, may_lack_start=may_lack_start)
-            continue
-        is_pair = isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
-        if not is_pair or not isinstance(answer[1], str) or not is_whole_number(answer[0]):
+        elif not _is_answer(answer):
             raise ValueError(f"{where} holds {answer!r}: an answer is (start, text)")
-        if answer[1].strip():
+        elif answer[1].strip():
             answers.append((int(answer[0]), answer[1]))
     return answers
+
+
+def _pairs_of(row: dict[str, Any], where: str, may_lack_start: bool) -> list[tuple[Any, Any]]:
+    """The starts and texts of SQuAD's dict, or of one answer."""
+    starts, texts = row.get("answer_start", row.get("start")), row.get("text")
+    if may_lack_start:
+        starts = 0 if isinstance(texts, str) else [0] * len(texts or ())
+    if starts is None or texts is None:
+        raise ValueError(f"{where} is {row!r}: a dict needs 'text' and 'answer_start'")
+    if isinstance(texts, str):
+        return [(starts, texts)]
+    try:
+        return list(zip(starts, texts, strict=True))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where} is {row!r}: 'text' and 'answer_start' must be lists of one length"
+        ) from error
+
+
+def _is_answer(answer: Any) -> bool:
+    is_pair = isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
+    return is_pair and isinstance(answer[1], str) and is_whole_number(answer[0])
 
 
 def _align(context: str, start: int, text: str, how: str, where: str) -> int | None:
@@ -139,10 +150,10 @@ def _align(context: str, start: int, text: str, how: str, where: str) -> int | N
         return start
     if how == "drop":
         return None
-    if how == "fix":
+    if how == "expand":
         return nearest_place(context, text, start)
     raise ValueError(
         f"{where}: the answer {text!r} is not in the context at character {start}, which holds "
         f"{context[max(start, 0) : max(start, 0) + len(text)]!r}: give the right start, or "
-        "on_misaligned='fix' for the nearest place that holds it, or 'drop'"
+        "on_misaligned='expand' for the nearest place that holds it, or 'drop'"
     )

@@ -102,7 +102,17 @@ def read_entity(item: Any, where: str) -> Entity:
     for part in ("start", "end", "label"):
         if part not in found:
             raise TypeError(_lacking(item, part, where))
-    start, end, label = (found[part] for part in ("start", "end", "label"))
+    start, end = _checked_place(item, found, where)
+    label = _checked_label(item, found["label"], where)
+    text, score = found.get("text"), found.get("score")
+    if score is not None and not (is_number(score) and isfinite(score)):
+        raise TypeError(f"{where} has the score {shown(score)}: it must be a finite number")
+    score = None if score is None else float(score)
+    return Entity(start, end, label, score, text if isinstance(text, str) else "")
+
+
+def _checked_place(item: Any, found: Mapping[str, Any], where: str) -> tuple[int, int]:
+    start, end = found["start"], found["end"]
     for name, value in (("start", start), ("end", end)):
         if isinstance(value, bool) or not is_whole_number(value):
             raise TypeError(
@@ -114,19 +124,18 @@ def read_entity(item: Any, where: str) -> Entity:
             f"{where} is {shown(item)}: start and end count characters from 0, and the end is "
             "not before the start"
         )
-    if label is not None:
-        problem = fault_of_label(label)
-        if problem:
-            wrong = ValueError if isinstance(label, str) else TypeError
-            raise wrong(f"the label of {where} is {shown(label)}{problem}")
-        label = str(label)
-        if isinstance(item, Mapping) and "entity" in item and _TAG.fullmatch(label):
-            raise TypeError(_lacking(item, "label", where))
-    text, score = found.get("text"), found.get("score")
-    if score is not None and not (is_number(score) and isfinite(score)):
-        raise TypeError(f"{where} has the score {shown(score)}: it must be a finite number")
-    score = None if score is None else float(score)
-    return Entity(int(start), int(end), label, score, text if isinstance(text, str) else "")
+    return int(start), int(end)
+
+
+def _checked_label(item: Any, label: Any, where: str) -> str | None:
+    if label is None:
+        return None
+    if problem := fault_of_label(label):
+        wrong = ValueError if isinstance(label, str) else TypeError
+        raise wrong(f"the label of {where} is {shown(label)}{problem}")
+    if isinstance(item, Mapping) and "entity" in item and _TAG.fullmatch(label):
+        raise TypeError(_lacking(item, "label", where))
+    return str(label)
 
 
 def fault_of_label(label: Any) -> str:

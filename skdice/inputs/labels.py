@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Set
-from numbers import Complex, Integral, Real
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.multiclass import type_of_target
 
 from skdice._checks import check_lengths, shown
-from skdice.inputs.rows import check_given, is_missing, is_ordered, plain_values
-
-_KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
-
-UNKNOWN = -100  # of one of several labels, where the user gave NaN or None; losses ignore it
-
-_WRITTEN = re.compile(r"\s*\[\s*([\'\"\[\d].*)?\]\s*", re.DOTALL)  # a list in a string
+from skdice.inputs._label_forms import UNKNOWN as UNKNOWN
+from skdice.inputs._label_forms import (
+    check_name,
+    check_not_written,
+    check_single,
+    column_names,
+    label_array,
+    rows_of_names,
+    table_of_names,
+    zero_one_rows,
+)
+from skdice.inputs.rows import check_given, is_ordered, plain_values
 
 
 def first(labels: list[Any]) -> str:
@@ -63,17 +65,16 @@ class Labels(NamedTuple):
             every = read_labels([*self.classes.tolist(), *more], name="classes")
             return self._replace(classes=in_type_of(self.classes, every.classes))
         names = list(more)
+        if self.given == "table" and len(names) != len(self.classes):
+            raise ValueError(
+                f"classes={shown(more)} holds {len(names)} names and y has {len(self.classes)} "
+                "columns: give a name for each"
+            )
+        if self.given != "table" or isinstance(names[0], str):
+            for label in names:
+                check_name(label, "classes holds the label", "str(label)")
         if self.given == "table":
-            if len(names) != len(self.classes):
-                raise ValueError(
-                    f"classes={shown(more)} holds {len(names)} names and y has {len(self.classes)} "
-                    "columns: give a name for each"
-                )
-            for label in names if isinstance(names[0], str) else ():
-                _check_name(label, "classes holds the label", "str(label)")
             return self._replace(classes=np.array(names))
-        for label in names:
-            _check_name(label, "classes holds the label", "str(label)")
         names = [*self.classes.tolist(), *(n for n in names if n not in self.classes)]
         names = sorted(names) if self.given == "lists" else names
         values = self._replace(given="lists").among(names)  # new columns are 0
@@ -176,44 +177,28 @@ columns; or a list, tuple or set of names for each row
 def _read(y: Any, n_rows: int | None, name: str, missing: bool) -> Labels:
     """The same, also if no row has a label."""
     check_given(y, "labels")
-    columns = _column_names(y, name)
+    columns = column_names(y, name)
     y = plain_values(y, name)
-    lists = _lists_of_names(y, name, missing)
-    values = _table(y, name, missing) if lists is None else np.empty(len(lists))
+    if (rows := rows_of_names(y)) is not None:
+        table, names = table_of_names(rows, name, missing)
+        labels = Labels(table, np.array(names, dtype=str), "lists")
+        _check_n_rows(labels.values, n_rows, name)
+        return labels
+    values = label_array(y, name, missing)
+    _check_n_rows(values, n_rows, name)
+    check_not_written(values, name)
+    if values.ndim == 2 and values.size:
+        table = zero_one_rows(values, columns, name, missing)
+        if columns is None:
+            return Labels(table, np.arange(table.shape[1]), "table")
+        return Labels(table, np.array(columns), "columns")
+    check_single(values, name)
+    return Labels(values, np.unique(values), "labels")
+
+
+def _check_n_rows(values: np.ndarray, n_rows: int | None, name: str) -> None:
     if n_rows is not None:
         check_lengths(X=range(n_rows), **{name: values})
-    if values.dtype.kind == "U" and values.size and all(map(_WRITTEN.fullmatch, values.tolist())):
-        raise ValueError(
-            f"{name}[0] is {values[0].item()!r}, a list that was written as a string, as pandas "
-            "reads it back from a CSV file: make it one by ast.literal_eval, as in "
-            f"[literal_eval(row) for row in {name}]"
-        )
-    if lists is not None:
-        unknown_of = [getattr(row, "unknown", ()) for row in y]
-        names = sorted(set().union(*lists, *unknown_of))
-        held = [[label in row for label in names] for row in lists]
-        table = np.array(held, dtype=int).reshape(len(held), len(names))
-        for i, unknown_names in enumerate(unknown_of):
-            table[i, [names.index(label) for label in unknown_names]] = UNKNOWN
-        return Labels(table, np.array(names, dtype=str), "lists")
-    if values.ndim == 2 and values.size:
-        unknown = ((values != values) | (values == UNKNOWN)) & missing
-        _check_indicator(np.where(unknown, 0, values), columns, name)
-        if len(empty := np.flatnonzero(unknown.all(axis=1))):
-            raise ValueError(f"{name}[{empty[0]}] has no known label: leave out such rows")
-        values = np.where(unknown, UNKNOWN, values).astype(int)
-        if columns is None:
-            return Labels(values, np.arange(values.shape[1]), "table")
-        return Labels(values, np.array(columns), "columns")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        _check_label(values[row], f"{name}[{row}]")
-    kind = type_of_target(values)
-    if kind.startswith("continuous"):
-        raise ValueError(f"Unknown label type: {kind}. {name} must hold classes, not measurements")
-    if kind == "unknown" or values.ndim != 1:
-        raise ValueError(f"Unknown label type: {name} has shape {values.shape}: give one a row")
-    return Labels(values, np.unique(values), "labels")
 
 
 def as_labels(
@@ -248,6 +233,52 @@ def known_labels(
         If `y` holds a label that is not among them, such as the string "1" beside the class 1, or
         is multi-label where the classes are not, or the other way round.
     """
+    labels = _of_same_kind(y, classes, multilabel, name, missing)
+    if labels.multilabel:
+        return labels.among(classes, name)
+    if unseen := _unseen(labels, classes):
+        raise ValueError(
+            f"{name} holds labels that fit did not see: {first(unseen)} (classes_ = "
+            f"{first(np.asarray(classes).tolist())}): give labels of the type that fit saw, or "
+            "leave these rows out"
+        )
+    return labels.values
+
+
+def labels_to_score(y: Any, classes: Any, multilabel: bool | None = None) -> Labels:
+    """Labels as in `known_labels`, and others of their type, which no prediction can find.
+
+    Their `classes` are those of the model and, behind them, the others; 0/1 rows have a column for
+    each.
+
+    Examples
+    --------
+    >>> from skdice.inputs.labels import labels_to_score
+    >>> labels = labels_to_score([["toxic"], ["spite"]], ["threat", "toxic"], True)
+    >>> labels.classes.tolist(), labels.values.tolist()
+    (['threat', 'toxic', 'spite'], [[0, 1, 0], [0, 0, 1]])
+    """
+    labels, known = _of_same_kind(y, classes, multilabel, "y", True), np.asarray(classes)
+    unseen = [] if labels.given == "table" else _unseen(labels, known)
+    if unseen and isinstance(unseen[0], str) != isinstance(known.tolist()[0], str):
+        raise ValueError(
+            f"y holds labels of a type that fit did not see: {first(unseen)} (classes_ = "
+            f"{first(known.tolist())}): give labels of the type that fit saw"
+        )
+    every = np.append(known, np.array(unseen, dtype=labels.classes.dtype)) if unseen else known
+    values = labels.among(every) if labels.multilabel else labels.values
+    return labels._replace(values=values, classes=every)
+
+
+def _unseen(labels: Labels, classes: Any) -> list[Any]:
+    """The labels that are not among `classes`."""
+    return sorted(set(labels.classes.tolist()) - set(np.asarray(classes).tolist()), key=str)
+
+
+def _of_same_kind(
+    y: Any, classes: Any, multilabel: bool | None, name: str, missing: bool
+) -> Labels:
+    """Labels, one a row or several as `multilabel` says; None is what `y` is."""
     labels, known = _read(y, None, name, missing), np.asarray(classes).tolist()
     if multilabel is None:
         multilabel = labels.multilabel
@@ -260,16 +291,7 @@ def known_labels(
         what = {"lists": "holds lists of names"}.get(labels.given)
         what = what or f"has shape {labels.values.shape}"
         raise ValueError(f"{name} {what}, and fit saw {wanted}: give the same")
-    if multilabel:
-        return labels.among(known, name)
-    unseen = sorted(set(labels.classes.tolist()) - set(known), key=str)
-    if unseen:
-        raise ValueError(
-            f"{name} holds labels that fit did not see: {first(unseen)} (classes_ = "
-            f"{first(known)}): give labels of the type that fit saw, leave these rows out, or "
-            "score predictions with sklearn.metrics (in a search, with scoring='f1_macro')"
-        )
-    return labels.values
+    return labels
 
 
 def in_type_of(known: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -290,6 +312,11 @@ def is_indicator(y: Any) -> bool:
     rows = list(rows)
     if rows and all(isinstance(row, Set) for row in rows):
         return True
+    return _is_table(rows)
+
+
+def _is_table(rows: list[Any]) -> bool:
+    """Return True for rows of one length, two or more, that hold 0 and 1 alone."""
     widths = {len(row) if is_ordered(row) else 0 for row in rows}
     if len(widths) != 1 or max(widths) < 2:
         return False
@@ -345,135 +372,3 @@ def paired_labels(y_true: Any, y_pred: Any) -> tuple[list[Any], list[Any]]:
         raise ValueError(f"y_true has shape {true.shape} and y_pred {pred.shape}: give the same")
     both = np.concatenate([true, pred]).tolist()
     return both[: len(true)], both[len(true) :]
-
-
-def _table(y: Any, name: str, missing: bool) -> np.ndarray:
-    """An array of labels of one type, or a table of numbers."""
-    if sparse.issparse(y):
-        y = y.toarray()
-    if hasattr(y, "__array__"):
-        y = np.asarray(y)
-    if not is_ordered(y):
-        raise TypeError(f"{name} is {shown(y)}: give a list or array with a label for each row")
-    if isinstance(y, np.ndarray) and y.dtype.kind in "biufU":
-        if y.ndim > 1 and y.shape[1] == 1:
-            y = y[:, 0]
-        if y.ndim > 1 and y.dtype.kind == "U":
-            raise ValueError(f"{name} is a table of strings: for names of labels, {name}.tolist()")
-        return y
-    rows = list(y)
-    nested = [i for i, row in enumerate(rows) if is_ordered(row)]
-    if len(nested) == len(rows) and all(len(row) == 1 for row in rows):
-        rows, nested = [row[0] for row in rows], []
-    if nested:
-        row = rows[nested[0]]
-        try:
-            table = np.array(
-                [[np.nan if missing and is_missing(v) else v for v in row] for row in rows]
-            )
-        except (ValueError, TypeError, OverflowError):  # rows of several lengths, or other values
-            table = np.array([None])
-        if table.dtype.kind not in "biuf":
-            for i in nested:
-                for j, value in enumerate(rows[i]):
-                    if is_missing(value):
-                        _check_label(value, f"{name}[{i}][{j}]")
-            raise ValueError(
-                f"{name}[{nested[0]}] is {shown(row)}: give one label a row, or for a multi-label "
-                "problem a list of names (strings) a row, or 0/1 rows of numbers, as sklearn's "
-                f"MultiLabelBinarizer().fit_transform({name}) makes"
-            )
-        return table
-    kinds = sorted({_check_label(value, f"{name}[{i}]") for i, value in enumerate(rows)})
-    if len(kinds) > 1 and ("str" in kinds or isinstance(y, np.ndarray)):
-        raise TypeError(f"{name} holds labels of several types ({', '.join(kinds)}): give one type")
-    return np.array(rows, dtype=float if "float" in kinds else None)
-
-
-def _column_names(y: Any, name: str) -> list[str] | None:
-    """The names of a frame's columns; None without names, and for one column."""
-    columns = list(getattr(y, "columns", [])) if hasattr(y, "to_numpy") else []
-    if len(columns) < 2 or columns == list(range(len(columns))):
-        return None
-    for i, column in enumerate(columns):
-        where = f"column {i} of {name}"
-        _check_name(column, f"{where} has the name", f"{name}.columns = {name}.columns.astype(str)")
-        if column in columns[:i]:
-            raise ValueError(f"{where} has the name {column!r} of another: give each its own")
-    return columns
-
-
-def _lists_of_names(y: Any, name: str, missing: bool) -> list[set[str]] | None:
-    """The names in each row, if `y` holds lists or sets of them; None if it has another form."""
-    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]  # a frame of one column
-    if not is_ordered(y) or (isinstance(y, np.ndarray) and (y.ndim != 1 or y.dtype != object)):
-        return None
-    rows = list(y)
-    nested = [is_ordered(row) or isinstance(row, Set) for row in rows]
-    if not any(nested):
-        return None
-    members = (value for row, has in zip(rows, nested, strict=True) if has for value in row)
-    if not isinstance(next(members, ""), str) and not any(isinstance(row, Set) for row in rows):
-        return None
-    for i, row in enumerate(rows):
-        where = f"{name}[{i}]"
-        if is_missing(row):
-            raise ValueError(f"{where} is missing (NaN or None): give [] for a row without labels")
-        if not nested[i]:
-            raise TypeError(
-                f"{where} is {shown(row)}, and other rows are lists of names: give a list for each "
-                "row, [] for one without labels"
-            )
-        if not missing and (unknown := sorted(getattr(row, "unknown", ()))):
-            _check_label(None, f"the label {unknown[0]!r} of {where}")
-        for value in row:
-            _check_name(value, f"{where} holds the label", "str(label)")
-    return [set(map(str, row)) for row in rows]
-
-
-def _check_name(value: Any, where: str, remedy: str) -> None:
-    """Refuse a name of a label that is no string, or an empty one."""
-    if not isinstance(value, str):
-        raise TypeError(f"{where} {shown(value)}: names of labels are strings, as in {remedy}")
-    if not value.strip() or "\x00" in value:
-        raise ValueError(f"{where} {value!r}: a name must not be empty or hold a null character")
-
-
-def _check_indicator(table: np.ndarray, columns: list[str] | None, name: str) -> None:
-    """Refuse a table that holds other numbers than 0 and 1."""
-    wrong = np.argwhere(~np.isin(table, (0, 1)))
-    if not len(wrong):
-        return
-    row, column = wrong[0].tolist()
-    value = table[row, column].item()
-    where = f"{name}[{row}][{column if columns is None else repr(columns[column])}]"
-    if value != value:
-        _check_label(value, where)
-    threshold = 0.5 if ((table >= 0) & (table <= 1)).all() else 0
-    raise ValueError(
-        f"{where} is {value!r}: a multi-label problem needs 0/1 rows, as in ({name} > {threshold})"
-        ".astype(int), or a list of names a row"
-    )
-
-
-def _check_label(value: Any, where: str) -> str:
-    """The name of a label's type, one for Python's and numpy's; refuses what is no label."""
-    if is_missing(value):
-        raise ValueError(f"{where} is missing (NaN or None): drop the row or label it")
-    kind = next((kind for kind, types in _KINDS.items() if isinstance(value, types)), None)
-    if kind is None or isinstance(value, np.timedelta64):  # which numpy counts among the integers
-        remedy = "label.decode()" if isinstance(value, bytes) else "str(label)"
-        if kind is None and isinstance(value, Complex):
-            remedy += ". Complex data not supported"  # scikit-learn's words
-        raise ValueError(
-            f"Unknown label type: {type(value).__name__} ({where} is {shown(value)}). Labels are "
-            f"strings, integers or bools: convert each with {remedy}"
-        )
-    if kind == "str" and "\x00" in value:  # numpy would drop it at the end of a string
-        raise ValueError(f"{where} is {value!r}: a tag or label must not hold a null character")
-    if kind == "int" and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{where} has more than 64 bits: give such labels as strings")
-    if kind == "float" and not math.isfinite(value):
-        raise ValueError(f"{where} is {float(value)}: labels are strings, integers or bools")
-    return kind

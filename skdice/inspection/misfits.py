@@ -12,7 +12,7 @@ from skdice.backbones import DEFAULT_BACKBONE, load_tokenizer
 from skdice.inputs.entities import read_entities
 from skdice.inputs.texts import as_single_texts
 from skdice.text.alignment import Misfit, align
-from skdice.text.words import split_texts
+from skdice.text.words import with_words
 
 
 @checked
@@ -21,7 +21,7 @@ def alignment_report(
     entities: Rows,
     words_of: Any = DEFAULT_BACKBONE,
     *,
-    misaligned: str = "expand",
+    on_misaligned: str = "expand",
     overlapping: str = "longest",
 ) -> Any:
     """Every entity that the tags of words cannot hold as it is, and what `fit` does with it.
@@ -33,7 +33,7 @@ def alignment_report(
         As in `DiceEntityRecognizer.fit`.
     words_of : str, Path, tokenizer or DiceEntityRecognizer, default=the default backbone
         The backbone or its tokenizer, whose words are meant.
-    misaligned : {"expand", "drop"}, default="expand"
+    on_misaligned : {"expand", "drop"}, default="expand"
     overlapping : {"longest"}, default="longest"
         As in `DiceEntityRecognizer`.
 
@@ -57,7 +57,7 @@ def alignment_report(
     >>> report[["text", "reason", "action"]].values.tolist()
     [['nna', 'begins inside a word', "expanded to 'Anna'"]]
     """
-    check_choice("misaligned", misaligned, ("expand", "drop"))
+    check_choice("on_misaligned", on_misaligned, ("expand", "drop"))
     check_choice("overlapping", overlapping, ("longest",))
     with naming({"X": "texts", "y": "entities"}):
         rows = as_single_texts(texts)
@@ -66,5 +66,5 @@ def alignment_report(
     with naming({"backbone": "words_of"}):
         tokenizer = load_tokenizer(str(source)) if isinstance(source, (str, Path)) else source
     check_has("words_of", tokenizer, "backend_tokenizer")
-    _, misfits = align(rows, spans, split_texts(tokenizer, rows), misaligned, overlapping)
+    _, misfits = align(with_words(tokenizer, rows), spans, on_misaligned, overlapping)
     return frame_of(misfits, Misfit._fields)

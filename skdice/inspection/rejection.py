@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_range, checked, same_length, shown
 from skdice._types import Data
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
-from skdice.inputs.labels import UNKNOWN
+from skdice.inputs.labels import UNKNOWN, known_labels
 from skdice.inspection.axes import axes_or_new
 from skdice.metrics.decisions.rejection import sureness
 
@@ -81,7 +82,8 @@ class RejectDisplay:
         if not isinstance(estimator, BiasTunedClassifier):
             raise TypeError(f"estimator={shown(estimator)} must be a fitted BiasTunedClassifier")
         check_is_fitted(estimator)
-        truth = estimator.task.truth(estimator, X, y)
+        truth = known_labels(y, estimator.classes_, estimator.multilabel_, missing=True)
+        check_consistent_length(X, truth)
         scores = estimator.decide(X) * estimator.temperature_
         if estimator.multilabel_:
             known = (truth != UNKNOWN).all(axis=1)

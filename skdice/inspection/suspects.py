@@ -23,7 +23,7 @@ from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span
 from skdice.text.alignment import align
-from skdice.text.words import split_texts
+from skdice.text.words import with_words
 
 SPAN_KINDS = {
     "type": "wrong type",
@@ -290,20 +290,19 @@ class _Texts(_Sentences):
     """Texts with entities, by their characters."""
 
     def __init__(self, X: Any, y: Any, model: Any) -> None:
-        self.sentences, rows = model.task.read(model, X, y)
-        tokenizer = load_tokenizer(model.backbone)
-        self.words = list(split_texts(tokenizer, self.sentences))
-        how = model.misaligned, model.overlapping
-        self.tags, self.scheme = [*align(self.sentences, rows, self.words, *how)[0]], "iob2"
+        texts, rows = model.task.read(model, X, y)
+        self.sentences = with_words(load_tokenizer(model.backbone), texts)
+        how = model.on_misaligned, model.overlapping
+        self.tags, self.scheme = [*align(self.sentences, rows, *how)[0]], "iob2"
         self.classes = sorted({tag for row in self.tags for tag in row} - {None} | {"O"})
 
     def tags_of(self, predicted: Any) -> Any:
-        return align(self.sentences, list(predicted), self.words)[0]
+        return align(self.sentences, list(predicted))[0]
 
     def place(self, row: int, span: Span | None) -> tuple[int | None, int | None]:
         if span is None:
             return None, None
-        words = self.words[row]
+        words = self.sentences[row].words
         return int(words.first[span[1]]), int(words.last[span[2] - 1])
 
     def text(self, row: int, start: int, end: int) -> str:

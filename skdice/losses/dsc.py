@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skdice._warn import warn
-from skdice.exceptions import LiteralLossWarning
+from skdice.exceptions import CollapseWarning
 from skdice.losses._parameters import Number, number
 from skdice.losses._soft_counts import Formula
 from skdice.losses.dice import DiceLoss, dice_formula
@@ -74,7 +74,7 @@ class DSCLoss(DiceLoss):
 
         Warns
         -----
-        LiteralLossWarning
+        CollapseWarning
             The loss of a positive is lowest at p = 1/2, and confident false positives are pushed
             further up, so that taggers collapse to the background.
 
@@ -91,6 +91,6 @@ class DSCLoss(DiceLoss):
         warn(
             "the paper's literal DSC is best for a positive at p = 1/2 and often collapses to the "
             "background; DSCLoss(), or loss='dsc', is the form that trains",
-            LiteralLossWarning,
+            CollapseWarning,
         )
         return super().literal(**params)

@@ -12,7 +12,7 @@ from torch import Tensor
 from skdice._checks import KINDS, check_value, checked, naming, shown
 from skdice._compat import Interval, InvalidParameterError
 from skdice._warn import warn
-from skdice.exceptions import BackgroundWarning
+from skdice.exceptions import CollapseWarning
 from skdice.losses._parameters import BACKGROUND, Number, number
 from skdice.losses.base import Loss, resolve_loss
 from skdice.losses.inputs import n_ranks, over_ranks
@@ -117,7 +117,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
                 f"{self.loss!r} was not told which class is the background, and counts all "
                 f"{logits.shape[-1]} as positive: give for_trainer its index, as background=0, or "
                 "None if there is none",
-                BackgroundWarning,
+                CollapseWarning,
             )
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.

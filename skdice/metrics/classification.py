@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skdice._checks import check_choice, check_lengths, shown
 from skdice._types import ArrayLike, Data
-from skdice.inputs.labels import UNKNOWN, as_labels, known_labels
+from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, labels_to_score
 from skdice.inputs.rows import check_weights
 from skdice.metrics.decisions.positive import positive_of
 
@@ -27,9 +27,10 @@ def class_scores(
 
     `positive` is the index of the positive class of two. A macro average is over all `classes`, so
     that it does not depend on which of them are predicted; a class that is neither true nor
-    predicted counts as 0. Of 0/1 rows the averages are micro, and macro F1 and the F1 of each label
-    are added. The accuracy is that of the rows whose labels are all known, and left out without
-    any.
+    predicted counts as 0, and so does a true label that is not among `classes`. Of 0/1 rows the
+    averages are micro, and macro F1 and the F1 of each of `classes` are added; further columns of
+    `y_true` are labels that are not among them. The accuracy is that of the rows whose labels are
+    all known, and left out without any.
     """
     if len(np.shape(y_pred)) != y_true.ndim:
         raise ValueError(f"y has shape {y_true.shape}, but the predictions {np.shape(y_pred)}")
@@ -39,11 +40,12 @@ def class_scores(
     names, several = np.asarray(classes), y_true.ndim == 2
     if several:
         # A label that is not known is in none of the counts of F1.
-        found = (known_labels(y_pred, names, True, "y_pred") == 1) & (y_true != UNKNOWN)
-        true = y_true == 1
+        found = known_labels(y_pred, names, True, "y_pred") == 1
+        found = np.pad(found, [(0, 0), (0, y_true.shape[1] - len(names))])
+        true, found = y_true == 1, found & (y_true != UNKNOWN)
     else:
-        y_pred = as_labels(y_pred, name="y_pred")
-        true, found = (labels[:, None] == names for labels in (y_true, y_pred))
+        y_pred, every = as_labels(y_pred, name="y_pred"), [*names, *np.setdiff1d(y_true, names)]
+        true, found = (labels[:, None] == np.array(every) for labels in (y_true, y_pred))
     weight = check_weights(sample_weight, len(true))
     weight = np.ones(len(true)) if weight is None else weight
     counts = np.stack([weight @ part for part in (true & found, found, true)])
@@ -57,7 +59,7 @@ def class_scores(
         scores["accuracy"] = whole @ (true == found).all(axis=1) / whole.sum()
     if several:
         scores["f1_macro"] = of_class[2].mean()
-        scores |= {f"{OF_LABEL}{name}": f1 for name, f1 in zip(names, of_class[2], strict=True)}
+        scores |= {f"{OF_LABEL}{name}": f1 for name, f1 in zip(names, of_class[2], strict=False)}
     return {name: float(value) for name, value in scores.items()}
 
 
@@ -118,14 +120,14 @@ class ClassScorer(BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If `measure` is unknown, `y` holds a label that the classifier did not see, or
+            If `measure` is unknown, `y` holds labels of another type than the classifier saw, or
             `estimator` is no fitted classifier.
         """
         check_choice("measure", self.measure, MEASURES)
         if not hasattr(estimator, "classes_"):
             raise TypeError(f"estimator={shown(estimator)} is no fitted classifier: fit one")
         classes = estimator.classes_
-        labels = known_labels(y, classes, missing=True)
+        labels = labels_to_score(y, classes).values
         positive = None
         if labels.ndim == 1 and len(classes) == 2:
             positive = positive_of(estimator, labels, self.pos_label)

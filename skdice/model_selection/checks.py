@@ -15,7 +15,7 @@ from sklearn.utils import indexable
 from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
-from skdice.exceptions import UnweightedScoreWarning
+from skdice.exceptions import DecisionWarning
 from skdice.inputs.labels import UNKNOWN, as_labels, read_labels
 from skdice.inputs.rows import check_groups, plain_values
 from skdice.inputs.sentences import holds_tags
@@ -63,7 +63,7 @@ def weights_of(scorer: Any, sample_weight: Any) -> dict[str, Any]:
         return {}
     if accepts_sample_weight(scorer):
         return {"sample_weight": sample_weight}
-    warn(f"{scorer!r} takes no sample_weight: rows weigh alike", UnweightedScoreWarning)
+    warn(f"{scorer!r} takes no sample_weight: rows weigh alike", DecisionWarning)
     return {}
 
 

@@ -1,4 +1,4 @@
-"""The protocol of a task: how its rows look, and how they are encoded, learned, decoded, scored."""
+"""The protocol of a task: how its rows are read, learned, encoded, decided on and rated."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice._compat import check_feature_names
-from skdice._warn import warn
-from skdice.datasets.row import Row
+from skdice._types import Data, Model, Rows, Weights
 from skdice.engine import adapters
 from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
@@ -25,7 +24,6 @@ from skdice.engine.module import (
     checkpoint_gradients,
     freeze,
 )
-from skdice.exceptions import UnnamedLabelsWarning
 from skdice.inputs.rows import check_weights
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
@@ -35,33 +33,26 @@ Blocks = Iterable[tuple[list[Any], list[Any]]]
 
 
 class Task(ABC):
-    """The part of a text estimator that differs between tasks.
+    """The part of an estimator's fit and predictions that differs between tasks.
 
     A task has no state: `model` is always the estimator, whose parameters it reads and on which
-    `learn` sets the fitted attributes (labels, scheme). A fit calls `read`, `learn`, `strata`,
+    `learn` sets the fitted attributes (labels, scheme). A fit calls `examples`, `learn`, `strata`,
     `sampled`, `prepare_training`, `build`, `encode`, `dataset` and `criterion`, in this order: see
-    `skdice.engine.fit_plan`.
+    `skdice.engine.fit_plan`. A prediction calls `inputs`, `sources`, `encode`, `row_outputs` and
+    `decide`. What files ask of a task is in `skdice.tasks.files`, and what model cards ask in
+    `skdice.tasks.cards`.
     """
 
     name: ClassVar[str]  # on the command line and in `Dataset`
     rows: ClassVar[str]  # in the words of a message, as "texts with entities"
-    file_kind: ClassVar[str] = ""  # of `read_dataset`, where it is not the name
     estimator: ClassVar[str]  # the name of its class in `skdice.estimators`
-    hub_tag: ClassVar[str]
     head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
-    example: ClassVar[str]  # of X, as code
-    # In which predictions are written, and the methods that predict them; "auto" is the first.
-    formats: ClassVar[dict[str, str]]
     tuned_by: ClassVar[str] = "BiasTunedClassifier"  # the estimator that tunes its decision
     judged_by: ClassVar[str] = "predict"  # the method whose rows `rate` takes
     judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
     outputs: ClassVar[str] = "classes_"  # the attribute that names the outputs of the head
-    unit: ClassVar[str] = "texts"  # what the loss counts
-    rows_are: ClassVar[str] = "lines"  # of a stream; or "blocks" of lines, "json", or "mixed" lines
-    modes: ClassVar[tuple[str, ...]] = ("lenient",)  # which spans count as found
     has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
-    is_default: ClassVar[bool] = True  # for a model of transformers with this head
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
     keeps_weightless: ClassVar[bool] = True  # rows of weight 0 stay in their batches
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
@@ -72,7 +63,7 @@ class Task(ABC):
     # ---- rows of X and y
 
     @abstractmethod
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return the checked rows of X."""
 
     def passages(self, inputs: list[Any]) -> list[Any]:
@@ -80,22 +71,22 @@ class Task(ABC):
         return inputs
 
     @abstractmethod
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return the checked rows of X and of y, as `fit`, `score` and folds take them."""
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        """Return rows to train on, with targets in the form that `learn` takes."""
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+        """Return rows to train on: sources, and targets in the form that `learn` takes."""
         inputs, targets = self.read(model, X, y)
         return Examples(inputs, targets, check_weights(sample_weight, len(inputs)))
 
-    def check_test(self, y: Any, y_test: Any) -> None:
+    def check_test(self, y: Data, y_test: Data) -> None:
         """Refuse labels of test rows that training does not have."""
 
-    def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def drawn_by(self, X: Data, y: Data) -> tuple[Any, Any]:
         """Return y as folds take it, and as samplers take it."""
         return y, y
 
-    def check_columns(self, model: Any, X: Any, *, reset: bool = False) -> None:
+    def check_columns(self, model: Model, X: Data, *, reset: bool = False) -> None:
         """Refuse a frame with other columns than `fit` saw, as scikit-learn does; reset learns."""
         if reset:
             vars(model).pop("_columns_unknown", None)
@@ -104,10 +95,10 @@ class Task(ABC):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse parameters of the task that do not fit each other, or the head that is there."""
 
-    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+    def has_two_classes(self, model: Model, y: Data = None) -> bool:
         """Return whether each text has one of two labels, which are trained at a lower rate.
 
         The labels are those of `y`, or of the last fit where that is None.
@@ -116,7 +107,7 @@ class Task(ABC):
 
     @abstractmethod
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set the labels on `model`, or check them against those of the last fit.
 
@@ -127,38 +118,38 @@ class Task(ABC):
         """Return the labels that training rows have, in the form that `learn` takes them."""
         return ()
 
-    def strata(self, model: Any, data: Examples) -> Any:
+    def strata(self, model: Model, data: Examples) -> Any:
         """Return a key for each row that a validation split keeps in proportion; None for none."""
         return None
 
-    def sampled(self, model: Any, data: Examples) -> Any:
+    def sampled(self, model: Model, data: Examples) -> Any:
         """Return the y that a sampler sees."""
         return data.targets
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Set on `model` what follows from the rows that are left to train on; warn of them."""
 
     @abstractmethod
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return the number of the head's outputs."""
 
-    def uses_native_head(self, model: Any) -> bool:
+    def uses_native_head(self, model: Model) -> bool:
         """Return whether the head is the architecture's own, as transformers has it."""
         config = backbones.load_config(model.backbone, model.revision)
         return backbones.class_with_head(self.head, config) is not None
 
-    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
         return EncoderWithHead(encoder, n_outputs, dropout=model.dropout)
 
     def build(
-        self, model: Any, seed: int, inputs: Any = None, n_outputs: int | None = None
+        self, model: Model, seed: int, inputs: Any = None, n_outputs: int | None = None
     ) -> None:
         """Set on `model` the tokenizer and a module: the encoder with a new head."""
         device = resolve_device(model.device)
-        tokenizer = backbones.load_tokenizer(model.backbone, model.revision)
+        self.load_tokenizer(model)
         n_outputs = self.n_outputs(model) if n_outputs is None else n_outputs
         with seeded(seed, device):
             if self.uses_native_head(model):
@@ -177,31 +168,34 @@ class Task(ABC):
         freeze(module, model.frozen)
         if model.gradient_checkpointing:
             checkpoint_gradients(module, True)
-        model.tokenizer_, model.module_ = tokenizer, module
+        model.module_ = module
 
-    def update_module(self, model: Any, module: EncoderModule) -> None:
+    def load_tokenizer(self, model: Model) -> None:
+        """Set on `model` the tokenizer of its backbone, unless it has one."""
+        if not hasattr(model, "tokenizer_"):
+            model.tokenizer_ = backbones.load_tokenizer(model.backbone, model.revision)
+
+    def update_module(self, model: Model, module: EncoderModule) -> None:
         """Let a trained module take parameters of the head that were set since."""
 
+    def sources(self, model: Model, inputs: list[Any]) -> list[Any]:
+        """Return what `encode` and `decide` take: the inputs, or texts with their words."""
+        return inputs
+
     @abstractmethod
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
-        """Return the windows of the inputs; `cuts` counts what of them was left out."""
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return the windows of `sources`; `cuts` counts what of them was left out."""
 
-    def encode_sources(
-        self, model: Any, inputs: list[Any], cuts: Cuts | None
-    ) -> tuple[list[Any], Windows[Any]]:
-        """Return what `decide` needs of the inputs beside their outputs, and their windows."""
-        return inputs, self.encode(model, inputs, cuts)
-
-    def targets(self, model: Any, windows: Windows[Any], targets: Any) -> Any:
+    def targets(self, model: Model, windows: Windows[Any], targets: Any) -> Any:
         """Return the target of each window, from those of the rows."""
         return [self.target(model, window, targets[window.row]) for window in windows]
 
-    def target(self, model: Any, window: Any, of_row: Any) -> np.ndarray:
+    def target(self, model: Model, window: Any, of_row: Any) -> np.ndarray:
         """Return the target of a window, from that of its row."""
         raise NotImplementedError
 
     def dataset(
-        self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None
+        self, model: Model, windows: Windows[Any], targets: Any, weights: np.ndarray | None
     ) -> EncodedDataset:
         """Return windows, each with its target and the weight of its row."""
         if targets is not None:
@@ -214,7 +208,12 @@ class Task(ABC):
 
     @abstractmethod
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Model,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss, prepared with the counts of the training data.
 
@@ -225,22 +224,22 @@ class Task(ABC):
         """Return the number of answers or entities, where the loss counts no classes."""
         return None
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, as in `Predicted`."""
         return highest
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that named these classes only; None if that is fine."""
         names = model.outputs_[seen].tolist()
         return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
-    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
+    def after_training(self, model: Model, held: Examples | None, blocks: Blocks) -> None:
         """Tune on validation rows what can be tuned; `blocks` are those of `validation_score`."""
 
     # ---- predictions
 
     @abstractmethod
-    def row_outputs(self, model: Any, rows: Iterable[Any]) -> list[Any]:
+    def row_outputs(self, model: Model, rows: Iterable[Any]) -> list[Any]:
         """Return for each row what follows from its windows and their logits.
 
         That is log-probabilities of tags, logits of classes, or candidates of answers and spans.
@@ -248,147 +247,35 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> Any:
-        """Return what `predict` gives for each row, from its `row_outputs`.
+    def decide(self, model: Model, sources: list[Any], outputs: Iterable[Any]) -> Any:
+        """Return what `predict` gives for each row, from its `row_outputs`."""
 
-        `sources` are the inputs, or what `encode_sources` made of them.
-        """
-
-    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 from 0 to 1 on validation rows; `blocks` are sources and outputs of some."""
         found = [row for block in blocks for row in self.decide(model, *block)]
         return float(self.rate(model, held.targets, found)["f1"])
 
-    # ---- rows in files
-
-    def labels(self, y: Any) -> Iterable[Any] | None:
-        """Return every label of a data set, None for one that was not annotated."""
-        return None
-
-    def has_several_labels(self, y: Any) -> bool:
-        """Return whether a row may have several labels."""
-        return False
-
-    def counted(self, X: Any, y: Any) -> Any:
-        """Return y as `skdice.inspection.imbalance` counts it."""
-        return y
-
-    def groups(self, X: Any) -> Any:
-        """Return the groups of rows that a split keeps together; None for none."""
-        return None
-
-    def split_strata(self, y: Any) -> Any:
-        """Return a key for each row of a data set that a split keeps in proportion."""
-        return None
-
-    def scorer(self, y: Any) -> Any:
-        """Return a scorer for a search on a data set; None is the estimator's own score."""
-        return None
-
-    def formats_of(self, model: Any) -> dict[str, str]:
-        """Return the formats in which a model's predictions are written, as in `formats`."""
-        return self.formats
-
-    def written(self, model: Any, how: str, row: Row) -> Any:
-        """Return a row whose y was predicted: a record of JSON, or the text of its lines."""
-        raise NotImplementedError
-
-    def reported(self, model: Any, X: Any) -> Any:
-        """Return the predictions that a report is about."""
-        return model.predict(X)
-
-    @abstractmethod
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return scores by class of what `reported` gave, as values for JSON or as text."""
-
-    def unseen_labels(self, model: Any, y: Any) -> list[str]:
-        """Return labels of a data set that training did not have."""
-        return []
-
-    # ---- models of transformers
-
-    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters of an estimator around a model that others trained."""
-        return params
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return the fitted attributes that follow from a configuration of transformers.
-
-        ``"order"`` among them is the order in which the outputs of its head are put.
-        """
-        raise NotImplementedError
-
-    def describe(self, model: Any, config: Any) -> None:
-        """Put the labels of the outputs into a configuration of transformers."""
-        names = [str(label) for label in model.outputs_.tolist()]
-        config.id2label = dict(enumerate(names))
-        config.label2id = {name: i for i, name in enumerate(names)}
-
-    # ---- the model card
-
-    def background(self, model: Any) -> str | None:
-        """Return the name of the negative class, if there is one."""
-        return None
-
-    def transformers_code(self, model: Any) -> str:
-        """Return code that predicts with plain transformers."""
-        return f"""\
-from transformers import pipeline
-model = pipeline("{self.hub_tag}", "FOLDER_OR_REPO_ID")
-model("Ann lives in Rome")"""
-
-    def card_notes(self, model: Any, native: bool) -> str:
-        """Return how predictions of skdice and of transformers differ, if `native` can be read."""
-        return ""
-
-    def served_by(self, model: Any) -> str:
-        """Return what runs a head of skdice's own."""
-        return "Its head is skdice's own: transformers cannot read it."
-
-    def pipeline_caveat(self, model: Any) -> str:
-        """Return why transformers cannot run the model, or would predict otherwise, if so."""
-        return ""
-
     # ---- scores
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end), if the task is judged by spans."""
         raise NotImplementedError
 
-    def truth(self, model: Any, X: Any, y: Any) -> Any:
+    def truth(self, model: Model, X: Data, y: Data) -> Any:
         """Return the checked rows of y as `rate` takes them."""
+        self.check_columns(model, X)
         return self.read(model, X, y)[1]
 
     @abstractmethod
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return the scores of what `judged_by` gave, with ``f1`` among them."""
 
-    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return the mean ``cost`` of a row, if the decision was tuned for one."""
         return {}
 
     @abstractmethod
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return the words for what `rate` counts."""
-
-
-def label_names(config: Any) -> list[str]:
-    """The labels of a model of transformers, in the order of its outputs."""
-    names = [str(config.id2label.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
-    if len(names) < 2:
-        raise ValueError(
-            f"the model has {len(names)} output, and a classifier needs 2 or more: a model of "
-            "regression, or of one logit, is not read"
-        )
-    if len(set(names)) < len(names):
-        raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
-    if any(name.startswith("LABEL_") for name in names):
-        warn(
-            f"the model's config.json has no names for its labels: they are {names}",
-            UnnamedLabelsWarning,
-        )
-    return names

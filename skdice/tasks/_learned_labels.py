@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from skdice._checks import shown
+from skdice._types import Model, Rows
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, check_known
-from skdice.exceptions import MissingLabelWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.labels import Labels, in_type_of
 from skdice.inputs.texts import check_width
 from skdice.metrics.decisions.positive import positive_class
 
 
-def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+def new_labels(model: Model, labels: Labels, more: Rows | None) -> np.ndarray:
     """Labels, or 0/1 rows in the order of the classes, which are set."""
     if more is not None:
         labels = labels.joined(more)
@@ -32,7 +31,7 @@ def new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
     return labels.values
 
 
-def further_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+def further_labels(model: Model, labels: Labels, more: Rows | None) -> np.ndarray:
     """The labels of further training; with new ones the head grows."""
     if model.multilabel_ and labels.multilabel:
         of_table = labels.given == "table"
@@ -58,7 +57,7 @@ def further_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
     return labels.values
 
 
-def held_out_labels(model: Any, held: Examples, given: Labels) -> np.ndarray:
+def held_out_labels(model: Model, held: Examples, given: Labels) -> np.ndarray:
     """The labels of validation texts; refuses texts and labels of another kind than `given`."""
     if isinstance(held.inputs, list):
         check_width(held.inputs, model.n_features_in_, model, "X_val")
@@ -82,5 +81,5 @@ def _check_occurring(labels: Labels) -> None:
         warn(
             f"y has no row with the labels {empty[:20]}, which the model will learn never to "
             "predict: add such rows, or leave these labels out",
-            MissingLabelWarning,
+            DataWarning,
         )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import classification_report
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice.datasets.row import Row
+from skdice._types import Data, Model, Rows, Weights
+from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, prepared_loss
@@ -24,6 +22,7 @@ from skdice.inputs.labels import (
     UNKNOWN,
     Labels,
     known_labels,
+    labels_to_score,
     places_of,
     rarest_labels,
     read_labels,
@@ -31,10 +30,9 @@ from skdice.inputs.labels import (
 )
 from skdice.inputs.rows import check_weights
 from skdice.inputs.texts import as_texts, check_width
-from skdice.metrics import ClassScorer
 from skdice.metrics.classification import class_scores
 from skdice.metrics.decisions.positive import positive_class
-from skdice.tasks._base import Task, label_names
+from skdice.tasks._base import Task
 from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts, TextWindow, encode_texts
@@ -48,35 +46,32 @@ class Classification(Task):
     name = "classification"
     rows = "texts to classify"
     estimator = "DiceSequenceClassifier"
-    hub_tag = "text-classification"
     head = "SequenceClassification"
-    example = '["Win a free prize now"]'
-    formats: ClassVar[dict[str, str]] = {"tsv": "predict_labels", "jsonl": "predict_proba"}
     per_position = False
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return texts or pairs."""
         return as_texts(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
         texts = as_texts(X)
         return texts, read_labels(y, len(texts), missing=True)
 
-    def check_test(self, y: Any, y_test: Any) -> None:
+    def check_test(self, y: Data, y_test: Data) -> None:
         """Refuse labels of test rows that training does not have."""
         labels = read_labels(y, missing=True)
         known_labels(y_test, labels.classes, labels.multilabel, "y_test", missing=True)
 
-    def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def drawn_by(self, X: Data, y: Data) -> tuple[Any, Any]:
         """Return labels or 0/1 rows for folds, and for samplers one label a row."""
         return read_labels(y, missing=True).values, single_labels(y)
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse a `pooling` of another head than the one that was fitted."""
         native = self.uses_native_head(model)
         if mode != "fresh" and native != isinstance(model.module_, TaskModel):
@@ -85,7 +80,7 @@ class Classification(Task):
                 "with warm_start=False, or set pooling back"
             )
 
-    def has_two_classes(self, model: Any, y: Any = None) -> bool:
+    def has_two_classes(self, model: Model, y: Data = None) -> bool:
         """Return True if each text has one of two labels, of `y` or of the last fit."""
         if y is not None:
             labels = read_labels(y, missing=True)
@@ -93,7 +88,7 @@ class Classification(Task):
         return not model.multilabel_ and len(model.classes_) == 2
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set the classes; targets become labels, or 0/1 rows in the order of the classes."""
         self._set_width(model, data.inputs, mode)
@@ -104,7 +99,7 @@ class Classification(Task):
             held = replace(held, targets=held_out_labels(model, held, given))
         return data, held
 
-    def _set_width(self, model: Any, inputs: list[Any], mode: Mode) -> None:
+    def _set_width(self, model: Model, inputs: list[Any], mode: Mode) -> None:
         """Set whether rows are texts or pairs, or refuse others than before."""
         known = None if mode == "fresh" else model.n_features_in_
         model.n_features_in_ = check_width(inputs, known, model)
@@ -115,27 +110,27 @@ class Classification(Task):
             return targets.classes.tolist()
         return targets.classes[(targets.values == 1).any(axis=0)].tolist()
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, or labels above one half."""
         return above_zero if model.multilabel_ else highest
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that named these classes, or these labels, only."""
         if model.multilabel_:
             return None if seen.any() else "predicts no label at all"
         names = model.classes_[seen].tolist()
         return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
-    def strata(self, model: Any, data: Examples) -> Any:
+    def strata(self, model: Model, data: Examples) -> Any:
         """Return the labels, 0/1 rows where there are several."""
         return data.targets
 
-    def sampled(self, model: Any, data: Examples) -> Any:
+    def sampled(self, model: Model, data: Examples) -> Any:
         """Return the labels; of several labels the rarest of each row, as it has one class."""
         return rarest_labels(data.targets, model.classes_) if model.multilabel_ else data.targets
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Choose the positive class of two."""
         several = model.multilabel_ or len(model.classes_) != 2
@@ -145,42 +140,37 @@ class Classification(Task):
             return
         # A warm start keeps the positive class, even if its data have another majority.
         if model.pos_label is not None or not hasattr(model, "positive_"):
-            counts = np.bincount(self._indices(model, data), _shares(data), minlength=2)
+            # Of rows, as weights may make the classes alike.
+            counts = np.bincount(self._indices(model, data), _shares(data) > 0, minlength=2)
             model.positive_ = positive_class(model.classes_, counts, model.pos_label)
+        if model.verbose and ranks.rank() == 0:
+            print(f"the positive class is {model.classes_[model.positive_]!s}", flush=True)
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return the number of classes."""
         return len(model.classes_)
 
-    def uses_native_head(self, model: Any) -> bool:
+    def uses_native_head(self, model: Model) -> bool:
         """Return whether `pooling` asks for the architecture's own head."""
         native: bool = model.pooling == "native"
         return native
 
-    def served_by(self, model: Any) -> str:
-        """Return what can run a head that is not the architecture's own."""
-        return (
-            f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
-            f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
-            "transformers after a fit with pooling='native'."
-        )
-
-    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
         return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 
-    def update_module(self, model: Any, module: EncoderModule) -> None:
+    def update_module(self, model: Model, module: EncoderModule) -> None:
         """Let the head pool as `pooling` says now."""
         if isinstance(module, EncoderWithHead):
             module.pooling = model.pooling
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return one window of each text, or several of a long one."""
         settings = model.max_length_, model.long_texts, cuts
-        return encode_texts(model.tokenizer_, inputs, *settings)
+        return encode_texts(model.tokenizer_, sources, *settings)
 
     def dataset(
-        self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None
+        self, model: Model, windows: Windows[Any], targets: Any, weights: np.ndarray | None
     ) -> EncodedDataset:
         """Return texts with their targets; some may have several windows."""
         if targets is None:
@@ -194,7 +184,12 @@ class Classification(Task):
         return TextDataset(windows, targets, weights, window_pooling(model))
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Model,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss with the counts of the classes; of two, the other is the background."""
         rows = slice(None) if drawn is None else drawn
@@ -213,185 +208,64 @@ class Classification(Task):
         background = None if positive is None else 1 - positive
         return prepared_loss(model, counts, total, mode, background=background, **of_loss)
 
-    def _indices(self, model: Any, data: Examples) -> np.ndarray:
+    def _indices(self, model: Model, data: Examples) -> np.ndarray:
         return places_of(data.targets, model.classes_)
 
     # ---- predictions, from the windows of texts with their logits
 
-    def row_outputs(self, model: Any, rows: Iterable[Found]) -> list[np.ndarray]:
+    def row_outputs(self, model: Model, rows: Iterable[Found]) -> list[np.ndarray]:
         """Return the logits of each text, of shape (n_classes,)."""
         return [_pooled(model, np.stack([logits for _, logits in row])) for row in rows]
 
-    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> np.ndarray:
+    def decide(self, model: Model, sources: list[Any], outputs: Iterable[Any]) -> np.ndarray:
         """Return labels of shape (n,), or 0/1 rows if multi-label."""
         return decided(model, np.stack(list(outputs)))
 
     # ---- scores
 
-    def truth(self, model: Any, X: Any, y: Any) -> Any:
-        """Return labels or 0/1 rows, all of them known to the model."""
+    def truth(self, model: Model, X: Data, y: Data) -> Any:
+        """Return labels or 0/1 rows; those that the model does not know count as missed."""
         several = getattr(model, "multilabel_", False)
-        labels = known_labels(y, model.classes_, several, missing=True)
+        labels = labels_to_score(y, model.classes_, several).values
         check_consistent_length(X, labels)
         return labels
 
     def rate(
-        self, model: Any, true: Any, predicted: Any, sample_weight: Any = None
+        self, model: Model, true: Any, predicted: Any, sample_weight: Weights = None
     ) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
         weights = check_weights(sample_weight, len(true))
         positive = positive_index(model)
         return class_scores(true, np.array(predicted), model.classes_, positive, weights)
 
-    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return the mean cost of a row; labels may be strings, as files have them."""
         table = np.array(getattr(model, "tuned_for_", {}).get("cost", []))
         if not len(table):
             return {}
         if model.multilabel_:
-            t, p = (known_labels(y, model.classes_, True, missing=True) for y in (true, predicted))
+            is_read = isinstance(true, np.ndarray) and true.ndim == 2
+            t = true if is_read else labels_to_score(true, model.classes_, True).values
+            p = known_labels(predicted, model.classes_, True)
+            if t.shape != p.shape:  # what labels that training did not have cost is not known
+                return {}
             of_label = np.where(t == UNKNOWN, 0, table[np.maximum(t, 0), p.astype(int)])
             return {"cost": float(of_label.sum(axis=1).mean())}
         place = {str(label): i for i, label in enumerate(model.classes_.tolist())}
-        if {str(label) for label in true} - set(place):  # what these cost is not known
+        if {str(label) for label in true} - set(place):
             return {}
         t, p = (np.array([place[str(label)] for label in part]) for part in (true, predicted))
         return {"cost": float(table[t, p].mean())}
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         positive = positive_index(model)
         if positive is not None:
             return f"class {model.classes_[positive]!s}"
         return "labels, micro" if getattr(model, "multilabel_", False) else "classes, macro"
 
-    # ---- the model card
 
-    def background(self, model: Any) -> str | None:
-        """Return the other class than the positive one of two."""
-        positive = positive_index(model)
-        return None if positive is None else str(model.classes_[1 - positive])
-
-    def card_notes(self, model: Any, native: bool) -> str:
-        """Return what happens to texts that do not fit in one input."""
-        longest, how = model.max_length_, "cuts them there"
-        if model.long_texts != "truncate":
-            how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
-        notes = f"Texts of more than {longest} subwords: skdice {how}."
-        if margin := getattr(model, "tuned_for_", {}).get("reject_margin"):
-            notes += (
-                " The tuned decision leaves rows to a person: those whose two best classes, or a "
-                f"label's yes and no, are less than {margin:.3g} apart in log-odds. A head cannot "
-                "do that: this model decides them too."
-            )
-        if not native:
-            return (
-                f"{notes} Encoder and head read elsewhere see the first {longest} subwords only, "
-                'and predict what skdice does with `long_texts="truncate"`.'
-            )
-        return (
-            f"{notes} A pipeline knows no windows. It needs `truncation=True, "
-            f"max_length={longest}` in its call, and then reads the beginning only."
-        )
-
-    # ---- rows in files
-
-    def labels(self, y: Any) -> Iterable[Any] | None:
-        """Return the label of each row, or all labels of rows with several."""
-        return chain.from_iterable(y) if self.has_several_labels(y) else y
-
-    def has_several_labels(self, y: Any) -> bool:
-        """Return whether a text may have several labels."""
-        return any(isinstance(row, list) for row in y)
-
-    def split_strata(self, y: Any) -> Any:
-        """Return the labels, 0/1 rows where there are several."""
-        return read_labels(y, missing=True).values
-
-    def scorer(self, y: Any) -> Any:
-        """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
-        if self.has_several_labels(y):
-            return ClassScorer()
-        classes, counts = np.unique(y, return_counts=True)
-        if len(classes) != 2:
-            return ClassScorer()
-        return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
-
-    def written(self, model: Any, how: str, row: Row) -> Any:
-        """Return the id if there is one, the text, its label or labels, and their probabilities.
-
-        As a line they are the label, or a list of JSON of several, and the text.
-        """
-        x, found, meta = row.x, row.y, row.meta
-        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
-        if how == "tsv":
-            label = json.dumps(found, ensure_ascii=False) if isinstance(found, list) else found
-            return "\t".join(" ".join(str(cell).split()) for cell in (label, *texts.values()))
-        classes = model.classes_.tolist()
-        label = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
-        if not model.multilabel_:
-            label = classes[found.argmax()]
-        probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
-        ids = {"id": meta["id"]} if "id" in meta else {}
-        return {**ids, **texts, "label": label, "probabilities": probabilities}
-
-    def reported(self, model: Any, X: Any) -> Any:
-        """Return labels as strings, as files have them, or 0/1 rows."""
-        predicted = model.predict(X)
-        return predicted if model.multilabel_ else list(map(str, predicted))
-
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return scikit-learn's report."""
-        how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
-        if not model.multilabel_:
-            return classification_report(y, predicted, **how)
-        names = model.classes_.astype(str)
-        rows = known_labels(y, names, True, missing=True)
-        # A label that is not known counts as a right no, in none of the counts of F1.
-        predicted, rows = np.where(rows == UNKNOWN, 0, predicted), (rows == 1).astype(int)
-        if len(names) == 1:  # whose one column would be taken for labels
-            how["labels"] = [1]
-        return classification_report(rows, predicted, target_names=names, **how)
-
-    def unseen_labels(self, model: Any, y: Any) -> list[str]:
-        """Return labels of a data set that training did not have."""
-        if model.multilabel_:
-            return []
-        return sorted(set(y) - {str(label) for label in model.classes_})
-
-    # ---- models of transformers
-
-    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters with the model's own head."""
-        if (pooling := params.get("pooling", "native")) != "native":
-            raise ValueError(
-                f"pooling={pooling!r} is another head than the model's own: leave it out"
-            )
-        return {**params, "pooling": "native"}
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return the classes, and of two the positive one."""
-        names = label_names(config)
-        state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
-        if config.problem_type == "multi_label_classification":
-            numbered = names == [str(i) for i in range(len(names))]
-            classes: list[Any] = list(range(len(names))) if numbered else names
-            return {**state, "multilabel": True, "classes": classes}
-        if len(names) == 2:
-            positive = names[1] if model.pos_label is None else str(model.pos_label)
-            state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
-        return {**state, "classes": sorted(names), "order": np.argsort(names)}
-
-    def describe(self, model: Any, config: Any) -> None:
-        """Put the labels and the kind of problem into a configuration."""
-        super().describe(model, config)
-        kind = "multi" if model.multilabel_ else "single"
-        config.problem_type = f"{kind}_label_classification"
-
-
-def decided(model: Any, logits: np.ndarray) -> np.ndarray:
+def decided(model: Model, logits: np.ndarray) -> np.ndarray:
     """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
     if getattr(model, "multilabel_", False):
         return (logits > 0).astype(int)
@@ -399,19 +273,19 @@ def decided(model: Any, logits: np.ndarray) -> np.ndarray:
     return labels
 
 
-def positive_index(model: Any) -> int | None:
+def positive_index(model: Model) -> int | None:
     """Index of the positive class of two; None for more classes and multi-label problems."""
     several = len(model.classes_) != 2 or getattr(model, "multilabel_", False)
     return None if several else model.positive_
 
 
-def window_pooling(model: Any) -> WindowPooling:
+def window_pooling(model: Model) -> WindowPooling:
     """Return what makes the logits of a text of those of its windows."""
     sharpness = getattr(model, "sharpness_", 1.0)
     return WindowPooling(model.window_pooling, positive_index(model), sharpness)
 
 
-def _pooled(model: Any, logits: np.ndarray) -> np.ndarray:
+def _pooled(model: Model, logits: np.ndarray) -> np.ndarray:
     """Logits of a text from those of its windows."""
     if len(logits) == 1:
         return logits[0]

@@ -10,6 +10,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
+from skdice._types import Data, Model, Rows, Weights
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
@@ -22,7 +23,7 @@ from skdice.losses.span_ends import HeadsLoss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags
 from skdice.tags.spans import ScoredSpan, Span, flat_spans
-from skdice.tasks.token_rows import TokenRows, table_of_scores
+from skdice.tasks._base import Task
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 from skdice.text.queries import check_queries
@@ -32,28 +33,29 @@ from skdice.text.question_windows import QueryWindow, encode_queries
 Candidate = tuple[Span, float, float]
 
 
-class MRC(TokenRows):
+class MRC(Task):
     """Spans of each type: where they start, where they end, and which pairs match."""
 
     name = "mrc-ner"
     rows = "tokens with entities by query"
     estimator = "DiceMRCTagger"
     head = None
+    judged = "spans"
     judged_by = "predict_spans"
     has_classes = False
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return sentences as lists of tokens."""
         return as_sentences(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return sentences and their spans."""
         sentences = as_sentences(X)
         return sentences, as_entities(y, sentences)[0]
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return sentences and spans to learn from, and set the scheme of their tags."""
         sentences = as_sentences(X)
         spans, model.scheme_ = as_entities(y, sentences)
@@ -61,14 +63,14 @@ class MRC(TokenRows):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse losses of the heads that set what is known here."""
         for name in ("loss", "end_loss", "match_loss"):
             if (loss := getattr(model, name)) is not None:
                 check_classes(check_given(loss, name), (0, 1), name=name)
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set a query for each type."""
         types = sorted({kind for row in data.targets for kind, _, _ in row})
@@ -84,41 +86,41 @@ class MRC(TokenRows):
         return (kind for row in targets for kind, _, _ in row)
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Set the longest span, which is that of training, and the threshold."""
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         model.max_span_length_ = model.max_span_length or longest
         model.threshold_ = float(model.threshold)
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells whether a candidate span is a match."""
         return _matches
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that matched no span."""
         return None if seen.any() else "finds no entity"
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return 3, for start, end and answerable; matches have a head of their own."""
         return 3
 
-    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
         """Return the encoder with the heads of starts, ends, matches and answerable."""
         return EncoderWithSpanHeads(encoder, dropout=model.dropout)
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of the sentences, each with a query."""
         return encode_queries(
             model.tokenizer_,
-            inputs,
+            sources,
             list(model.queries_.values()),
             model.max_length_,
             stride=model.stride,
             longest=model.max_span_length_,
         )
 
-    def target(self, model: Any, window: QueryWindow, of_row: list[Span]) -> np.ndarray:
+    def target(self, model: Model, window: QueryWindow, of_row: list[Span]) -> np.ndarray:
         """Return for each output 0 or 1 and its head: 0 start, 1 end, 2 match, 3 answerable."""
         n, kind = window.n_words, list(model.queries_)[window.query]
         first = int(window.words[1]) if n else 0
@@ -138,7 +140,12 @@ class MRC(TokenRows):
         return np.stack([values, heads], axis=1).astype(np.float32)
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Model,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the losses of the four heads, each with its counts."""
         table, share = dataset.flat_targets()
@@ -157,7 +164,7 @@ class MRC(TokenRows):
     # ---- predictions
 
     def row_outputs(
-        self, model: Any, rows: Iterable[Any], threshold: float | None = None
+        self, model: Model, rows: Iterable[Any], threshold: float | None = None
     ) -> list[list[Candidate]]:
         """Return the spans of each sentence above a threshold in one of its windows."""
         above = model.threshold_ if threshold is None else threshold
@@ -167,7 +174,7 @@ class MRC(TokenRows):
         ]
 
     def tagged(
-        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+        self, model: Model, sources: list[Any], outputs: Iterable[list[Candidate]]
     ) -> list[tuple[list[Any], list[ScoredSpan]]]:
         """Return what `predict` gives for each sentence, and its spans with their scores."""
         scored = self.spans(model, sources, outputs)
@@ -178,13 +185,13 @@ class MRC(TokenRows):
         return list(zip(rows, scored, strict=True))
 
     def decide(
-        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+        self, model: Model, sources: list[Any], outputs: Iterable[list[Candidate]]
     ) -> list[list[Any]]:
         """Return tags without overlaps, or spans if training had spans."""
         return [row for row, _ in self.tagged(model, sources, outputs)]
 
     def spans(
-        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+        self, model: Model, sources: list[Any], outputs: Iterable[list[Candidate]]
     ) -> list[list[ScoredSpan]]:
         """Return distinct spans with their scores; without overlaps if trained on tags."""
         rows = []
@@ -200,51 +207,32 @@ class MRC(TokenRows):
             rows.append([*map(ScoredSpan._make, scored)])
         return rows
 
-    # ---- rows in files
-
-    def formats_of(self, model: Any) -> dict[str, str]:
-        """Return the formats: of a model that was trained on spans, those of spans."""
-        if model.scheme_ is not None:
-            return self.formats
-        return {name: self.formats[name] for name in ("spans", "jsonl")}
-
-    def reported(self, model: Any, X: Any) -> Any:
-        """Return spans, whatever `predict` gives."""
-        return model.predict_spans(X)
-
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return the scores of spans."""
-        scores = self.rate(model, self.read(model, X, y)[1], predicted)
-        return scores if as_json else table_of_scores(scores)
-
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans."""
         found = [[span[:3] for span in row] for row in predicted]
         scores = span_precision_recall_fscore_support(true, found, average="micro")[:3]
         return dict(zip(("precision", "recall", "f1"), scores, strict=True))
 
-    def validation_score(self, model: Any, held: Examples, blocks: Any) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Any) -> float:
         """Return F1 of spans, whatever `predict` gives."""
         found = (row for block in blocks for row in self.spans(model, *block))
         return self.rate(model, held.targets, found)["f1"]
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end) for each row."""
         return true, as_entities(predicted, inputs)[0]
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "spans, micro"
 
 
 def _spans_above(
-    model: Any, window: QueryWindow, p: np.ndarray, threshold: float
+    model: Model, window: QueryWindow, p: np.ndarray, threshold: float
 ) -> list[Candidate]:
     """Spans of one window above a threshold, from the probabilities of its outputs."""
     n, kind = window.n_words, list(model.queries_)[window.query]

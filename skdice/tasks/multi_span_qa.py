@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from skdice import backbones
 from skdice._checks import counted
+from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
-from skdice.datasets.words import tagged_words
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import MisalignedWarning, TruncationWarning
 from skdice.inputs.answers import as_answers, as_questions, read_answers
@@ -22,41 +21,42 @@ from skdice.inputs.entities import Entity
 from skdice.inputs.rows import check_weights
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Blocks
-from skdice.tasks._question_rows import QuestionRows
 from skdice.tasks.tagging import Tagging
-from skdice.text.alignment import Misfit, align, warn_of
+from skdice.text.alignment import align, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
 from skdice.text.long_texts import Cuts
-from skdice.text.words import Words, split_texts
+from skdice.text.words import SplitText, with_words
 
 ANSWER = "ANSWER"  # the type of the spans
 _encode = compact(windows_of_words)
-Source = tuple[str, Words]  # a context with its words
+Source = tuple[str, SplitText]  # a question, and its context with its words
 
 
-class MultiSpanReading(QuestionRows, Tagging):
+class MultiSpanReading(Tagging):
     """All answers to a question, as tags of the context's words (Segal et al. 2020)."""
 
     name = "multi-span-qa"
+    rows = "questions with contexts"
     estimator = "DiceMultiSpanAnswerer"
-    file_kind = "qa"
-    is_default = False
-    modes = ("lenient",)
 
     # ---- rows
+
+    def inputs(self, X: Data) -> list[Any]:
+        """Return pairs of question and context."""
+        return as_questions(X, may_be_empty=True)
 
     def passages(self, inputs: list[Any]) -> list[Any]:
         """Return the contexts."""
         return [context for _, context in inputs]
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers as (start, text)."""
         pairs = as_questions(X)
         rows = as_answers(y, self.passages(pairs), model.on_misaligned)
         return pairs, [row or [] for row in rows]
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        """Return pairs and the tags of their contexts' words, without misaligned rows."""
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
+        """Return questions, contexts with words, and the tags of these; not misaligned rows."""
         pairs = as_questions(X)
         weights = check_weights(sample_weight, len(pairs))
         rows = as_answers(y, self.passages(pairs), model.on_misaligned)
@@ -67,89 +67,79 @@ class MultiSpanReading(QuestionRows, Tagging):
         pairs, answers = [pairs[i] for i in kept], [rows[i] or [] for i in kept]
         if not any(answers):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
-        if not hasattr(model, "tokenizer_"):
-            model.tokenizer_ = backbones.load_tokenizer(model.backbone, model.revision)
-        tags, misfits, spans = self._align(model, pairs, answers)
+        self.load_tokenizer(model)
+        sources = self.sources(model, pairs)
+        spans = _as_entities(answers)
+        tags, misfits = align(self.passages(sources), spans)
         warn_of(misfits, spans, kept)
-        return Examples(pairs, tags, None if weights is None else weights[kept])
+        return Examples(sources, tags, None if weights is None else weights[kept])
 
-    def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
+    def true_tags(self, model: Model, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of the contexts."""
-        return self._align(model, inputs, targets)[0]
-
-    def _align(
-        self, model: Any, inputs: list[Any], targets: list[Any]
-    ) -> tuple[list[Any], list[Misfit], list[list[Entity]]]:
-        """Return tags, the answers that they do not hold as they are, and all answers as spans."""
-        contexts = self.passages(inputs)
-        spans = [[Entity(start, start + len(text), ANSWER) for start, text in r] for r in targets]
-        words = split_texts(model.tokenizer_, contexts)
-        return *align(contexts, spans, words, "expand", "longest"), spans
-
-    def counted(self, X: Any, y: Any) -> Any:
-        """Return the tags of the words of the contexts, once for each question."""
-        spans = [[(start, start + len(text), ANSWER) for start, text in row] for row in y]
-        return [tags for _, tags in tagged_words(self.passages(X), spans)]
+        contexts = self.passages(self.sources(model, inputs))
+        return align(contexts, _as_entities(targets))[0]
 
     # ---- training
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
+    def _learn_tags(
+        self, model: Model, tags: list[list[Any]], mode: Mode, more: Rows | None
+    ) -> None:
         super()._learn_tags(model, tags, mode, ["O", f"B-{ANSWER}", f"I-{ANSWER}"])
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Source], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of contexts, each with its question."""
-        return self.encode_sources(model, inputs, cuts)[1]
-
-    def encode_sources(
-        self, model: Any, inputs: list[Any], cuts: Cuts | None
-    ) -> tuple[list[Source], Windows[Any]]:
-        """Return contexts with their words, and their windows."""
         longest, options = model.max_question_length, {"add_special_tokens": False}
-        asked = model.tokenizer_([question for question, _ in inputs], **options)["input_ids"]
+        asked = model.tokenizer_([question for question, _ in sources], **options)["input_ids"]
         if n_cut := sum(len(ids) > longest for ids in asked):
             warn(
                 f"{n_cut} questions are cut to max_question_length={longest} subwords: raise it",
                 TruncationWarning,
             )
-        sources = self.sources(model, inputs)
-        rows = (words.ids for _, words in sources)
-        settings = model.max_length_, model.stride, model.label_all_subwords
-        return sources, _encode(model.tokenizer_, rows, *settings, [ids[:longest] for ids in asked])
+        rows = (context.words.ids for _, context in sources)
+        settings = model.max_length_, model.stride, [ids[:longest] for ids in asked]
+        return _encode(model.tokenizer_, rows, *settings)
 
-    def sources(self, model: Any, inputs: list[Any]) -> list[Source]:
-        """Return contexts with their words."""
-        contexts = self.passages(inputs)
-        return list(zip(contexts, split_texts(model.tokenizer_, contexts), strict=True))
+    def sources(self, model: Model, inputs: list[Any]) -> list[Source]:
+        """Return questions, and contexts with their words."""
+        contexts = with_words(model.tokenizer_, self.passages(inputs))
+        return [
+            (question, context) for (question, _), context in zip(inputs, contexts, strict=True)
+        ]
 
-    def n_words(self, model: Any, inputs: list[Any]) -> Iterable[int]:
+    def n_words(self, sources: list[Source]) -> Iterable[int]:
         """Return the number of words of each context."""
-        return (len(words.ids) for _, words in self.sources(model, inputs))
+        return (len(context.words.ids) for _, context in sources)
 
     # ---- predictions
 
     def spans(
-        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Source], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return the answers of each question as spans, in characters of the context."""
         rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
         return [
             [
-                ScoredSpan(ANSWER, int(words.starts[first]), int(words.ends[last - 1]), score)
+                ScoredSpan(
+                    ANSWER,
+                    int(context.words.starts[first]),
+                    int(context.words.ends[last - 1]),
+                    score,
+                )
                 for _, first, last, score in spans
             ]
-            for (_, words), (_, spans) in rows
+            for (_, context), (_, spans) in rows
         ]
 
     def decide(
-        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Source], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the texts of the answers, in the order of the context."""
         rows = zip(sources, self.spans(model, sources, outputs), strict=True)
-        return [[text[span.start : span.end] for span in spans] for (text, _), spans in rows]
+        return [[text[span.start : span.end] for span in spans] for (_, text), spans in rows]
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 of the best matching of answers, as in Quoref's evaluation."""
         rows = list(predicted)
         known = [[text for _, text in row] for row in read_answers(true, len(rows))]
@@ -157,7 +147,7 @@ class MultiSpanReading(QuestionRows, Tagging):
         exact, f1 = np.mean(pairs, axis=0).tolist()
         return {"exact_match": exact, "f1": f1}
 
-    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 by the answers that the tags of validation rows were made of."""
         rows = zip(held.inputs, held.targets, strict=True)
         true = [
@@ -166,7 +156,7 @@ class MultiSpanReading(QuestionRows, Tagging):
         return super().validation_score(model, replace(held, targets=true), blocks)
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true answers, and the first places of predicted texts, as spans."""
         found = []
@@ -175,9 +165,14 @@ class MultiSpanReading(QuestionRows, Tagging):
             found.append([(ANSWER, i, i + len(text)) for i, text in starts if i >= 0])
         return [[(ANSWER, i, i + len(text)) for i, text in row] for row in true], found
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "answers"
+
+
+def _as_entities(answers: list[Any]) -> list[list[Entity]]:
+    """The answers of each question as spans of its context."""
+    return [[Entity(start, start + len(text), ANSWER) for start, text in row] for row in answers]
 
 
 def match_answers(true: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:

@@ -21,13 +21,14 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
+from skdice._types import Data, Model, Weights
 from skdice._warn import warn
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.engine.layouts.layout import MicroBatch
 from skdice.engine.module import finite_bias
 from skdice.engine.updates import Update
-from skdice.exceptions import FewRowsWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
 from skdice.losses.of_estimator import losses_in
@@ -48,15 +49,15 @@ class Numbers(Classification):
 
     # ---- rows
 
-    def inputs(self, X: Any) -> Any:
+    def inputs(self, X: Data) -> Any:
         """Return rows as they are: `validate_data` checks them beside their estimator."""
         return X
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[Any, Any]:
         """Return rows with their `Labels`."""
         return X, read_labels(y, missing=True)
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return rows of one type with labels and weights, and set the number of features."""
         # Most GPUs are many times slower in float64, and Apple's have none.
         on_cpu = check_device(model.device) == "cpu"
@@ -69,14 +70,14 @@ class Numbers(Classification):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse nothing: there is no head to agree with."""
 
-    def _set_width(self, model: Any, inputs: Any, mode: Mode) -> None:
+    def _set_width(self, model: Model, inputs: Any, mode: Mode) -> None:
         """Do nothing: the number of features was set as the rows were read."""
 
     def build(
-        self, model: Any, seed: int, inputs: Any = None, n_outputs: int | None = None
+        self, model: Model, seed: int, inputs: Any = None, n_outputs: int | None = None
     ) -> None:
         """Set the module: the user's own, a linear layer or an MLP."""
         n_features, n_classes = model.n_features_in_, self.n_outputs(model)
@@ -97,7 +98,12 @@ class Numbers(Classification):
             _check_outputs(model, inputs, seed, kind)
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Model,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss with the counts of the classes, and set the size of a batch."""
         loss: Any = super().criterion(model, data, dataset, drawn, mode)
@@ -107,11 +113,11 @@ class Numbers(Classification):
             _tell_of_few_positives(model, len(data), share)
         return loss
 
-    def encode(self, model: Any, inputs: Any, cuts: Any = None) -> Any:
+    def encode(self, model: Model, sources: Any, cuts: Any = None) -> Any:
         """Return the rows."""
-        return inputs
+        return sources
 
-    def dataset(self, model: Any, windows: Any, targets: Any, weights: np.ndarray | None) -> Any:
+    def dataset(self, model: Model, windows: Any, targets: Any, weights: np.ndarray | None) -> Any:
         """Return rows with their targets and weights."""
         if model.multilabel_:
             return NumericDataset(windows, targets.astype(windows.dtype), weights)
@@ -123,7 +129,7 @@ class Numbers(Classification):
 
     # ---- predictions
 
-    def row_outputs(self, model: Any, rows: Iterable[Any]) -> Any:
+    def row_outputs(self, model: Model, rows: Iterable[Any]) -> Any:
         """Return logits as they are."""
         return rows
 
@@ -132,7 +138,7 @@ class Numbers(Classification):
 class NumericDataset(Dataset):
     """Rows of numbers with targets and weights."""
 
-    X: Any  # an array or a sparse matrix
+    X: Data  # an array or a sparse matrix
     targets: np.ndarray | None = None
     weight: np.ndarray | None = None
 
@@ -203,7 +209,7 @@ def share_of_rarest(shares: np.ndarray, background: int | None) -> float:
     return float(min((n for i, n in enumerate(shares) if n and i != background), default=1.0))
 
 
-def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
+def _tell_of_few_positives(model: Model, n_rows: int, share: float) -> None:
     """Warn of a batch that holds few positives, unless it has all rows."""
     n_positives = model.batch_size_ * share
     if n_positives < FEW_POSITIVES and model.batch_size_ < n_rows:
@@ -211,11 +217,11 @@ def _tell_of_few_positives(model: Any, n_rows: int, share: float) -> None:
             f"batch_size={model.batch_size} holds {n_positives:.3g} rows of the rarest class on "
             "average, and an overlap loss counts over a batch: give "
             f"batch_size={rows_of_batch('auto', n_rows, share)}, or 'auto'",
-            FewRowsWarning,
+            DataWarning,
         )
 
 
-def checked_rows(model: Any, X: Any, kinds: list[Any], **how: Any) -> Any:
+def checked_rows(model: Model, X: Data, kinds: list[Any], **how: Any) -> Any:
     """Rows as scikit-learn reads them, an array or a sparse matrix of one of these types."""
     check_unmasked("X", X)
     with reading_numbers("X"):
@@ -236,7 +242,7 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     return nn.Sequential(*layers[:-2])
 
 
-def _check_outputs(model: Any, X: Any, seed: int, kind: torch.dtype) -> None:
+def _check_outputs(model: Model, X: Data, seed: int, kind: torch.dtype) -> None:
     """Refuse a module that does not give one logit for each class."""
     rows = as_tensor(X[:2])  # two, as some modules turn a single row into a vector
     wanted = (rows.shape[0], len(model.classes_))

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from skdice._checks import counted
+from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
@@ -21,8 +22,7 @@ from skdice.losses.base import resolve_loss
 from skdice.losses.of_estimator import check_classes
 from skdice.losses.span_ends import SpanEndsLoss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.tasks._base import Blocks
-from skdice.tasks._question_rows import QuestionRows
+from skdice.tasks._base import Blocks, Task
 from skdice.text.best_answers import Candidate, best_answers, tune_null_threshold
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
@@ -31,26 +31,29 @@ from skdice.text.question_windows import ReadingWindow, encode_questions, is_mar
 Ranked = tuple[list[Candidate], float]  # answers, the best first, and the score of none
 
 
-class Reading(QuestionRows):
+class Reading(Task):
     """Answers to questions: the positions where they start and end."""
 
     name = "qa"
+    rows = "questions with contexts"
     estimator = "DiceQuestionAnswerer"
-    hub_tag = "question-answering"
     head = "QuestionAnswering"
-    unit = "questions"
     judged = "answers"
     has_classes = False
     longest = 384
 
     # ---- rows
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def inputs(self, X: Data) -> list[Any]:
+        """Return pairs of question and context."""
+        return as_questions(X, may_be_empty=True)
+
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers, None where all of them are misaligned."""
         pairs = as_questions(X)
         return pairs, as_answers(y, [context for _, context in pairs], model.on_misaligned)
 
-    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return questions and answers to learn from, without those that are misaligned."""
         pairs, rows = self.read(model, X, y)
         kept = np.flatnonzero([row is not None for row in rows])
@@ -67,23 +70,23 @@ class Reading(QuestionRows):
 
     # ---- training
 
-    def check_params(self, model: Any, mode: Mode) -> None:
+    def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse losses that have no meaning over positions."""
         SpanEndsLoss(resolve_loss(model.loss))
         check_classes(model.loss, (0, 1))
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Learn nothing: there are no labels."""
         return data, held
 
-    def strata(self, model: Any, data: Examples) -> Any:
+    def strata(self, model: Model, data: Examples) -> Any:
         """Return whether each question has an answer."""
         return [bool(answers) for answers in data.targets]
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Set the threshold of no answer to its first value."""
         if not any(data.targets):
@@ -92,29 +95,29 @@ class Reading(QuestionRows):
         if model.null_threshold != "auto":
             model.null_threshold_ = float(model.null_threshold)
 
-    def named(self, model: Any) -> Callable[[Any, Any], Any]:
+    def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells whether a window's best start is an answer."""
         return _answers
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that found no answer."""
         return None if seen.any() else "finds no answer"
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return 2, for start and end."""
         return 2
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows of the contexts, each with its question."""
         return encode_questions(
             model.tokenizer_,
-            inputs,
+            sources,
             model.max_length_,
             stride=model.stride,
             max_question_length=model.max_question_length,
         )
 
-    def target(self, model: Any, window: ReadingWindow, of_row: list[Answer]) -> np.ndarray:
+    def target(self, model: Model, window: ReadingWindow, of_row: list[Answer]) -> np.ndarray:
         """Return for each position 0 or 1 as start and as end, and 1 at the window's first."""
         target = np.zeros((len(window.positions), 3), dtype=np.float32)
         target[0, 2] = 1
@@ -138,7 +141,12 @@ class Reading(QuestionRows):
         return target
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Model,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss of starts and ends."""
         targets, shares = dataset.flat_targets()
@@ -149,7 +157,7 @@ class Reading(QuestionRows):
         """Return the number of questions with an answer."""
         return sum(map(bool, data.targets))
 
-    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
+    def after_training(self, model: Model, held: Examples | None, blocks: Blocks) -> None:
         """Tune the threshold of no answer, if some validation questions have one and some none."""
         answered = 0 if held is None else sum(map(bool, held.targets))
         if held is not None and 0 < answered < len(held) and _tunes_threshold(model):
@@ -157,7 +165,7 @@ class Reading(QuestionRows):
 
     # ---- predictions
 
-    def row_outputs(self, model: Any, rows: Iterable[Any], n_best: int = 1) -> list[Ranked]:
+    def row_outputs(self, model: Model, rows: Iterable[Any], n_best: int = 1) -> list[Ranked]:
         """Return candidates and the score of no answer for each question."""
         return [
             best_answers(
@@ -168,7 +176,7 @@ class Reading(QuestionRows):
             for windows in rows
         ]
 
-    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Ranked]) -> list[str]:
+    def decide(self, model: Model, sources: list[Any], outputs: Iterable[Ranked]) -> list[str]:
         """Return the answer to each question, empty where the context holds none."""
         texts = []
         for (_, context), (candidates, null) in zip(sources, outputs, strict=True):
@@ -176,7 +184,7 @@ class Reading(QuestionRows):
             texts.append(context[candidates[0].start : candidates[0].end] if answered else "")
         return texts
 
-    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 on validation questions, at the best threshold if it is tuned."""
         if _tunes_threshold(model):
             return _best_threshold(model, held, blocks)[1]
@@ -184,11 +192,11 @@ class Reading(QuestionRows):
 
     # ---- scores
 
-    def truth(self, model: Any, X: Any, y: Any) -> Any:
+    def truth(self, model: Model, X: Data, y: Data) -> Any:
         """Return answers, wherever they are said to be."""
         return read_answers(y, len(self.inputs(X)))
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 as in SQuAD's evaluation."""
         texts = list(predicted)
         answers = read_answers(true, len(texts))
@@ -197,36 +205,16 @@ class Reading(QuestionRows):
             "f1": answer_f1_score(answers, texts),
         }
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "answers"
 
-    # ---- the model card
 
-    def transformers_code(self, model: Any) -> str:
-        """Return code that loads the model: transformers 5 has no pipeline for reading."""
-        return """\
-from transformers import AutoModelForQuestionAnswering, AutoTokenizer
-model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
-tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
-
-    # ---- rows in files
-
-    # ---- models of transformers
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return the threshold, of which a configuration knows nothing."""
-        return {"null_threshold": None if model.null_threshold == "auto" else model.null_threshold}
-
-    def describe(self, model: Any, config: Any) -> None:
-        """Leave the configuration as it is: there are no labels."""
-
-
-def _tunes_threshold(model: Any) -> bool:
+def _tunes_threshold(model: Model) -> bool:
     return model.null_threshold == "auto" and bool(np.isfinite(model.null_threshold_))
 
 
-def _best_threshold(model: Any, held: Examples, blocks: Blocks) -> tuple[float, float]:
+def _best_threshold(model: Model, held: Examples, blocks: Blocks) -> tuple[float, float]:
     """The threshold with the best F1, and that F1."""
     gaps, values, nulls = [], [], []
     ranked = (pair for block in blocks for pair in zip(*block, strict=True))

@@ -8,21 +8,16 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.metrics import make_scorer
 from torch import nn
 
+from skdice._types import Data, Model, Rows
 from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
-from skdice.exceptions import ValidationWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.sentences import as_names, as_sentences, as_tags, read_tags
-from skdice.metrics import (
-    span_f1_score,
-    span_precision_recall_fscore_support,
-    span_report,
-)
+from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.calibration import SpanScales
-from skdice.metrics.partial_credit import MODES
 from skdice.tags.decoding import decode
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import (
@@ -34,47 +29,44 @@ from skdice.tags.schemes import (
     split_tag,
 )
 from skdice.tags.spans import ScoredSpan
-from skdice.tasks._base import label_names
-from skdice.tasks.token_rows import TokenRows
+from skdice.tasks._base import Task
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.long_texts import Cuts
 
-_JOINED = ', aggregation_strategy="first"'
 
-
-class Tagging(TokenRows):
+class Tagging(Task):
     """Tags of tokens: entities in any scheme, or parts of speech."""
 
     name = "tagging"
     rows = "tagged tokens"
     estimator = "DiceTokenClassifier"
     head = "TokenClassification"
-    modes = tuple(MODES)
+    judged = "spans"
     tuned_by = "BiasTunedTagger"
 
     # ---- rows
 
-    def inputs(self, X: Any) -> list[Any]:
+    def inputs(self, X: Data) -> list[Any]:
         """Return sentences as lists of tokens."""
         return as_sentences(X, may_be_empty=True)
 
-    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+    def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return sentences and their tags."""
         sentences = as_sentences(X)
         return sentences, as_tags(y, sentences)
 
-    def n_words(self, model: Any, inputs: list[Any]) -> Iterable[int]:
+    def n_words(self, sources: list[Any]) -> Iterable[int]:
         """Return the number of words of each row."""
-        return map(len, inputs)
+        return map(len, sources)
 
-    def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
+    def true_tags(self, model: Model, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of checked rows."""
         return targets
 
     # ---- training
 
     def learn(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
     ) -> tuple[Examples, Examples | None]:
         """Set tags and scheme, or check the tags against those of the last fit."""
         self._learn_tags(model, data.targets, mode, classes)
@@ -82,7 +74,7 @@ class Tagging(TokenRows):
             self._check_held_out(model, held.targets)
         return data, held
 
-    def nothing_found(self, model: Any, seen: np.ndarray) -> str | None:
+    def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that named no tag of a span, or one tag only."""
         names = model.outputs_[seen].tolist()
         if model.scheme_ != "plain" and names == ["O"]:
@@ -93,7 +85,9 @@ class Tagging(TokenRows):
         """Return the tags."""
         return (tag for tag in chain.from_iterable(targets) if tag is not None)
 
-    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
+    def _learn_tags(
+        self, model: Model, tags: list[list[Any]], mode: Mode, more: Rows | None
+    ) -> None:
         named = [] if more is None else as_names("classes", more)
         classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
         if mode != "fresh":
@@ -117,7 +111,7 @@ class Tagging(TokenRows):
         setattr(model, self.outputs, np.array(classes))
         model.scheme_ = scheme
 
-    def _check_held_out(self, model: Any, rows: list[list[Any]]) -> None:
+    def _check_held_out(self, model: Model, rows: list[list[Any]]) -> None:
         """Refuse validation tags if training holds none of their types."""
         if model.scheme_ != "plain":
             refuse_strays(rows, "y_val")
@@ -127,36 +121,26 @@ class Tagging(TokenRows):
         )
         check_known(known, held, "tags" if model.scheme_ == "plain" else "types")
 
-    def type_of(self, model: Any, tag: str) -> str:
+    def type_of(self, model: Model, tag: str) -> str:
         """Return the entity type of a tag; in the plain scheme the tag itself."""
         return tag if model.scheme_ == "plain" else split_tag(tag)[1]
 
     def prepare_training(
-        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+        self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
         """Warn of validation sentences without an entity."""
         if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
-            warn("the validation sentences hold no entity: their F1 is 0", ValidationWarning)
+            warn("the validation sentences hold no entity: their F1 is 0", DataWarning)
 
-    def n_outputs(self, model: Any) -> int:
+    def n_outputs(self, model: Model) -> int:
         """Return the number of tags."""
         return len(model.outputs_)
 
-    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+    def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
         """Return windows in which every token is predicted once."""
-        return encode_sentences(
-            model.tokenizer_,
-            inputs,
-            model.max_length_,
-            stride=model.stride,
-            all_subwords=model.label_all_subwords,
-        )
+        return encode_sentences(model.tokenizer_, sources, model.max_length_, stride=model.stride)
 
-    def sources(self, model: Any, inputs: list[Any]) -> list[Any]:
-        """Return what `decide` needs of the inputs beside their tables."""
-        return inputs
-
-    def targets(self, model: Any, windows: Windows[Any], targets: list[list[Any]]) -> Ragged:
+    def targets(self, model: Model, windows: Windows[Any], targets: list[list[Any]]) -> Ragged:
         """Return the indices of the tags of each window, in an integer type that holds them."""
         index = {tag: i for i, tag in enumerate(model.outputs_.tolist())}
         index[None] = UNKNOWN
@@ -166,7 +150,12 @@ class Tagging(TokenRows):
         return Ragged(np.fromiter(of_words, kind, len(words.values)), words.sizes)
 
     def criterion(
-        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+        self,
+        model: Model,
+        data: Examples,
+        dataset: Any,
+        drawn: np.ndarray | None,
+        mode: Mode,
     ) -> nn.Module:
         """Return the loss with the counts of the tags; ``O`` is the background."""
         targets, weights = dataset.flat_targets(drawn)
@@ -178,7 +167,7 @@ class Tagging(TokenRows):
 
     # ---- predictions; `outputs` are tables of log-probabilities
 
-    def row_outputs(self, model: Any, rows: Iterable[Any]) -> list[np.ndarray]:
+    def row_outputs(self, model: Model, rows: Iterable[Any]) -> list[np.ndarray]:
         """Return log-probabilities of shape (n_tokens, n_classes) for each row."""
         rows = list(rows)  # all at once, for a call of numpy's costs as much as a sentence
         counts = [int(row[-1][0].words[-1]) + 1 if row else 0 for row in rows]
@@ -190,25 +179,17 @@ class Tagging(TokenRows):
             sizes = np.array([len(words) for words in of_windows])
             starts = np.repeat((ends - counts)[list(places)], sizes)
             words, log_p = np.concatenate(of_windows) + starts, np.concatenate(logits)
-            log_p = log_softmax(log_p, axis=-1)
-            if model.label_all_subwords:
-                first = np.append(True, words[1:] != words[:-1])
-                first[np.cumsum(sizes)[:-1]] = True  # of each window
-                (first,) = np.nonzero(first)
-                n_subwords = np.diff(first, append=len(words))
-                log_p = np.log(np.add.reduceat(np.exp(log_p), first) / n_subwords[:, None])
-                words = words[first]
-            table[words] = log_p
+            table[words] = log_softmax(log_p, axis=-1)
         return np.split(table, ends[:-1]) if rows else []
 
-    def decode(self, model: Any, tables: Iterable[np.ndarray]) -> list[list[str]]:
+    def decode(self, model: Model, tables: Iterable[np.ndarray]) -> list[list[str]]:
         """Return the tags of each sentence."""
         names, constrained = model.outputs_.tolist(), getattr(model, "constrained", False)
         return decode(tables, names, model.scheme_, constrained=constrained)
 
     def with_spans(
         self,
-        model: Any,
+        model: Model,
         tables: list[np.ndarray],
         rows: list[list[str]],
         scales: SpanScales | None = None,
@@ -224,7 +205,7 @@ class Tagging(TokenRows):
         return list(zip(rows, scored, strict=True))
 
     def tagged(
-        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[tuple[list[str], list[ScoredSpan]]]:
         """Return the tags of each sentence with their spans, by position in tokens."""
         tables = list(outputs)
@@ -232,27 +213,27 @@ class Tagging(TokenRows):
         return self.with_spans(model, tables, self.decode(model, tables), scales)
 
     def decide(
-        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[list[Any]]:
         """Return the tags of each sentence."""
         return self.decode(model, outputs)
 
     def spans(
-        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+        self, model: Model, sources: list[Any], outputs: Iterable[np.ndarray]
     ) -> list[list[ScoredSpan]]:
         """Return what `predict_spans` gives for each row."""
         return [spans for _, spans in self.tagged(model, sources, outputs)]
 
     # ---- scores
 
-    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans; of tokens for plain tags."""
         *values, _ = span_precision_recall_fscore_support(
             true, list(predicted), average="micro", scheme=model.scheme_
         )
         return dict(zip(("precision", "recall", "f1"), values, strict=True))
 
-    def cost(self, model: Any, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
         """Return the mean cost of a row by its false, missed and right spans."""
         if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
             return {}
@@ -266,86 +247,15 @@ class Tagging(TokenRows):
         ]
         return {"cost": float(np.mean(costs))}
 
-    def measure(self, model: Any) -> str:
+    def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "tokens, micro" if model.scheme_ == "plain" else "spans, micro"
 
     def paired_spans(
-        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end) for each row."""
         predicted = as_tags(predicted, inputs)
         *tags, scheme = read_tags(true, predicted, model.scheme_)
         found, of_truth = ([get_spans(row, scheme) for row in rows] for rows in reversed(tags))
         return of_truth, found
-
-    # ---- the model card
-
-    def background(self, model: Any) -> str | None:
-        """Return the tag outside of spans."""
-        return "O"
-
-    def transformers_code(self, model: Any) -> str:
-        """Return code in which a pipeline joins the tags, where it can."""
-        joins = "" if _caveat_of_scheme(model) else _JOINED
-        return super().transformers_code(model).replace('ID")', f'ID"{joins})')
-
-    def card_notes(self, model: Any, native: bool) -> str:
-        """Return what a pipeline makes of tags, of long texts and of scores."""
-        longest, limit = model.max_length_, model.tokenizer_.model_max_length
-        shown = f"not set here: set it to {longest}, or they are an error"
-        notes = (
-            f"skdice reads texts of more than {longest} subwords in windows. A pipeline cuts them "
-            f"at `model.tokenizer.model_max_length` ({limit if limit < 10**9 else shown}) and does "
-            "not warn; with `stride=` it reads them in parts that overlap. The `score` of a "
-            "pipeline is the mean of the probabilities of an entity's tags. That of skdice is the "
-            "probability that just this entity is there."
-        )
-        if model.constrained and model.scheme_ != "plain":
-            notes += (
-                " skdice predicts the best well-formed sequence of tags, and a pipeline the best "
-                "tag of each word alone, as skdice does with `constrained=False`: a few entities "
-                "may differ."
-            )
-        return f"{self.pipeline_caveat(model)}\n\n{notes}".strip()
-
-    def pipeline_caveat(self, model: Any) -> str:
-        """Return why a pipeline cannot join the tags, if it cannot."""
-        return _caveat_of_scheme(model)
-
-    # ---- rows in files
-
-    def labels(self, y: Any) -> Iterable[Any] | None:
-        """Return the tags of all tokens."""
-        return chain.from_iterable(y)
-
-    def scorer(self, y: Any) -> Any:
-        """Return F1 of spans in the scheme of the whole data set."""
-        return make_scorer(span_f1_score, scheme=infer_scheme(y))
-
-    def report(
-        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
-    ) -> Any:
-        """Return the report of spans."""
-        how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
-        return span_report(y, predicted, **how)
-
-    # ---- models of transformers
-
-    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
-        """Return tags and scheme from the labels of a model."""
-        names = label_names(config)
-        scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
-        return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
-
-
-def _caveat_of_scheme(model: Any) -> str:
-    tags = model.outputs_.tolist()
-    if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
-        return ""
-    return (
-        "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
-        f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
-        "become entities. Call `predict` of skdice instead, or train on "
-        "`skdice.tags.convert_scheme(y)`, which gives IOB2."
-    )

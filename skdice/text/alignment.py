@@ -14,7 +14,7 @@ from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import Entity, read_entities
 from skdice.inputs.texts import as_single_texts
 from skdice.tags.spans import Span, flat_spans
-from skdice.text.words import Words, plain_words
+from skdice.text.words import SplitText, Words, plain_words
 
 # Labels of regions, not entities: one that was not annotated, and one that holds no entity.
 REGIONS = (None, "O")
@@ -49,52 +49,52 @@ def tags_of_texts(X: Any, y: Any) -> list[Any]:
     texts = as_single_texts(X)
     spans = [np.array(plain_words(text), dtype=np.int64).reshape(-1, 2) for text in texts]
     words = (Words(s[:, 0], s[:, 1], s[:, 0], s[:, 1], [[]] * len(s)) for s in spans)
-    return list(align(texts, read_entities(y, texts), words)[0])
+    return list(align(list(map(SplitText, texts, words)), read_entities(y, texts))[0])
 
 
 def align(
-    texts: Sequence[str],
+    texts: Sequence[SplitText],
     rows: Sequence[Sequence[Entity]],
-    words_of_texts: Iterable[Words],
-    misaligned: str = "expand",
+    on_misaligned: str = "expand",
     overlapping: str = "longest",
 ) -> tuple[list[TextTags], list[Misfit]]:
     """Tags of the words of each text, and the entities that the tags do not hold as they are.
 
     Parameters
     ----------
-    texts : list of str
+    texts : list of SplitText
     rows : list of lists of Entity
         None of which ends beyond its text.
-    words_of_texts : iterable of Words
-    misaligned, overlapping : str
+    on_misaligned, overlapping : str
         As in `DiceEntityRecognizer`.
 
     Raises
     ------
     ValueError
-        If one of them is ``"error"`` and there is such an entity; it names the first.
+        If one of them is ``"raise"`` and there is such an entity; it names the first.
     """
     tags: list[TextTags] = []
     misfits: list[Misfit] = []
-    for i, (text, spans, words) in enumerate(zip(texts, rows, words_of_texts, strict=True)):
+    how = {"on_misaligned": on_misaligned, "overlapping": overlapping}
+    for i, (text, spans) in enumerate(zip(texts, rows, strict=True)):
+        words = text.words
         # The words that each entity touches, the second index exclusive.
         first = np.searchsorted(words.last, [e.start for e in spans], side="right").tolist()
         ends = np.searchsorted(words.first, [e.end for e in spans]).tolist()
         covered = list(zip(first, ends, strict=True))
-        off = dict(_misaligned(text, spans, words, covered, misaligned))
+        off = dict(_misaligned(text, spans, words, covered, on_misaligned))
         row = TextTags(["O"] * len(words.ids))
         row.entities = spans
         lost = _write(row, spans, covered, {j for j, why in off.items() if why[1] == "dropped"})
         problems = [
-            *((j, "misaligned", *why) for j, why in off.items()),
+            *((j, "on_misaligned", *why) for j, why in off.items()),
             *((j, "overlapping", why, "dropped") for j, why in lost.items()),
         ]
         for j, parameter, reason, action in sorted(problems):
             start, end, label = spans[j][:3]
             misfits.append(Misfit(i, j, start, end, str(label), text[start:end], reason, action))
-            if (misaligned if parameter == "misaligned" else overlapping) == "error":
-                others = "'expand' or 'drop'" if parameter == "misaligned" else "'longest'"
+            if how[parameter] == "raise":
+                others = "'expand' or 'drop'" if parameter == "on_misaligned" else "'longest'"
                 raise ValueError(
                     f"{_told(misfits[-1])}: mend it, or set {parameter}={others}; "
                     "skdice.inspection.alignment_report lists all such entities"
@@ -108,7 +108,7 @@ def _misaligned(
     spans: Sequence[Entity],
     words: Words,
     covered: Sequence[tuple[int, int]],
-    misaligned: str,
+    on_misaligned: str,
 ) -> Iterator[tuple[int, tuple[str, str]]]:
     """Index, reason and action of each entity that does not begin and end with a word."""
     for j, ((start, end, label, *_), (first, last)) in enumerate(zip(spans, covered, strict=True)):
@@ -125,7 +125,7 @@ def _misaligned(
             reasons.append(f"ends {'inside a word' if end < stop else 'in white space'}")
         if reasons:
             expanded = f"expanded to {text[begin:stop]!r}"
-            yield j, (" and ".join(reasons), expanded if misaligned == "expand" else "dropped")
+            yield j, (" and ".join(reasons), expanded if on_misaligned == "expand" else "dropped")
 
 
 def _write(

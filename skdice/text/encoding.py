@@ -187,7 +187,6 @@ def encode_sentences(
     max_length: int,
     *,
     stride: int | None = None,
-    all_subwords: bool = False,
 ) -> Iterator[Window]:
     """Encode sentences of words as windows that together predict every word exactly once.
 
@@ -203,8 +202,6 @@ def encode_sentences(
         Longest window, in subwords, special tokens included.
     stride : int, default=None
         Overlap of neighbouring windows in subwords; None is a quarter of the room for words.
-    all_subwords : bool, default=False
-        Predict at every subword of a word instead of at the first.
 
     Returns
     -------
@@ -212,7 +209,7 @@ def encode_sentences(
         In the order of the sentences; an empty sentence has none.
     """
     rows = _subwords_of_words(tokenizer, sentences)
-    yield from windows_of_words(tokenizer, rows, max_length, stride, all_subwords)
+    yield from windows_of_words(tokenizer, rows, max_length, stride)
 
 
 def windows_of_words(
@@ -220,7 +217,6 @@ def windows_of_words(
     rows: Iterable[list[list[int]]],
     max_length: int,
     stride: int | None,
-    all_subwords: bool,
     queries: Sequence[list[int]] | None = None,
 ) -> Iterator[Window]:
     """The windows of `encode_sentences`, from the subword ids of the words of each row.
@@ -250,14 +246,7 @@ def windows_of_words(
             starts = np.cumsum(sizes[first:last]) - sizes[first:last] + start
             inside = slice(keep_first - first, keep_last - first)
             kept_words = np.arange(keep_first, keep_last)
-            positions = starts[inside]
-            if all_subwords:
-                lengths = sizes[keep_first:keep_last]
-                kept_words = np.repeat(kept_words, lengths)
-                positions = np.concatenate(
-                    [np.arange(s, s + n) for s, n in zip(positions, lengths, strict=True)]
-                )
-            yield Window(ids, segments, positions, kept_words, row)
+            yield Window(ids, segments, starts[inside], kept_words, row)
     tell_of_words(n_cut, max_length)
 
 

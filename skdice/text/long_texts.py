@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from skdice._warn import warn
 from skdice.exceptions import TruncationWarning
-from skdice.text.encoding import Window, compact, template
-from skdice.text.subwords import PIECE, subwords_of_texts, text_blocks
+from skdice.text.encoding import Window, compact
+from skdice.text.subwords import text_blocks
 
 _REMEDY = {
     "truncate": "set long_texts='windows' to read them whole, or raise max_length",
@@ -105,54 +104,24 @@ def encode_texts(
             yield TextWindow(*inputs, none, none, row, int(start), int(end))
 
 
-_Ids = Sequence[int] | np.ndarray
 # The subwords of each text among those of a text or pair; the characters of those of the last.
-_Places = tuple[list[range], Sequence[tuple[int, int]] | np.ndarray]
+_Places = tuple[list[range], Sequence[tuple[int, int]]]
 
 
 def _encoded(
     tokenizer: Any, texts: Sequence[Any]
-) -> Iterator[tuple[_Ids, _Ids | None, Callable[[], _Places]]]:
+) -> Iterator[tuple[list[int], list[int] | None, Callable[[], _Places]]]:
     """Ids and segments of each text or pair with special tokens, and what gives their places."""
     for some in text_blocks(texts):
-        for is_long, block in groupby(texts[some], _is_long):
-            if is_long:
-                yield from (_encoded_long(tokenizer, text) for text in block)
-                continue
-            rows = list(block)
-            sides = [rows] if isinstance(rows[0], str) else list(zip(*rows, strict=True))
-            # Whole, and not verbose, which would warn of it: of two long texts tokenizers keep
-            # each left-out part of one with each of the other.
-            encoded = tokenizer(*map(list, sides), verbose=False)
-            segments = encoded.get("token_type_ids") or [None] * len(rows)
-            columns = encoded["input_ids"], segments, encoded.encodings
-            for ids, of_row, encoding in zip(*columns, strict=True):
-                yield ids, of_row, partial(_places, encoding, len(sides))
-
-
-def _is_long(text: str | tuple[str, str]) -> bool:
-    return max(map(len, [text] if isinstance(text, str) else text)) > PIECE
-
-
-def _encoded_long(
-    tokenizer: Any, text: str | tuple[str, str]
-) -> tuple[np.ndarray, np.ndarray | None, Callable[[], _Places]]:
-    sides = [text] if isinstance(text, str) else list(text)
-    subwords, offsets = zip(*subwords_of_texts(tokenizer, sides), strict=True)
-    around, start = template(tokenizer, len(sides)), 0
-    ids, segments, places = [around.special[0]], [around.special_segments[0]], []
-    for i, of_side in enumerate(subwords):
-        start += len(ids[-1])
-        places.append(range(start, start + len(of_side)))
-        start += len(of_side)
-        ids += [of_side, around.special[i + 1]]
-        segments += [[around.text_segments[i]] * len(of_side), around.special_segments[i + 1]]
-    of_row = _joined(segments) if around.with_segments else None
-    return _joined(ids), of_row, lambda: (places, offsets[-1])
-
-
-def _joined(parts: list[Any]) -> np.ndarray:
-    return np.concatenate(parts, dtype=np.int32, casting="unsafe")  # an empty list holds floats
+        rows = list(texts[some])
+        sides = [rows] if isinstance(rows[0], str) else list(zip(*rows, strict=True))
+        # Whole, and not verbose, which would warn of it: of two long texts tokenizers keep
+        # each left-out part of one with each of the other.
+        encoded = tokenizer(*map(list, sides), verbose=False)
+        segments = encoded.get("token_type_ids") or [None] * len(rows)
+        columns = encoded["input_ids"], segments, encoded.encodings
+        for ids, of_row, encoding in zip(*columns, strict=True):
+            yield ids, of_row, partial(_places, encoding, len(sides))
 
 
 def _places(encoding: Any, n_sides: int) -> _Places:

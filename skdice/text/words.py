@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from skdice._checks import check_choice, check_has, checked, naming, shown
 from skdice.inputs.entities import Entity
 from skdice.inputs.texts import as_single_texts, check_characters
 from skdice.tags.spans import flat_spans
-from skdice.text.encoding import BLOCK
-from skdice.text.subwords import PIECE, pieces
+from skdice.text.subwords import text_blocks
 
 # One character a word in scripts without blanks; a symbol such as an emoji, with its modifiers.
 _OWN_WORD = (
@@ -38,6 +36,23 @@ class Words:
     first: np.ndarray  # where it begins for a reader
     last: np.ndarray
     ids: list[list[int]]
+
+
+class SplitText(str):
+    """A text that knows its words, so that they are looked for once."""
+
+    words: Words
+
+    def __new__(cls, text: str, words: Words) -> Self:
+        """The text with its words."""
+        split = super().__new__(cls, text)
+        split.words = words
+        return split
+
+
+def with_words(tokenizer: Any, texts: Sequence[str]) -> list[SplitText]:
+    """Texts with their words, as `split_texts` finds them."""
+    return list(map(SplitText, texts, split_texts(tokenizer, texts)))
 
 
 def apart(entities: Iterable[Entity]) -> list[Entity]:
@@ -126,24 +141,8 @@ def split_texts(tokenizer: Any, texts: Sequence[str]) -> Iterator[Words]:
     they are `plain_words`, encoded one by one.
     """
     split = _encoded_texts if marks_subwords(tokenizer) else _encoded_words
-    for start in range(0, len(texts), BLOCK):
-        for is_long, some in groupby(texts[start : start + BLOCK], lambda t: len(t) > PIECE):
-            if is_long:
-                yield from (_in_pieces(split, tokenizer, text) for text in some)
-            else:
-                yield from split(tokenizer, list(some))
-
-
-def _in_pieces(split: Callable[..., Iterator[Words]], tokenizer: Any, text: str) -> Words:
-    """The words of a long text, for whose pieces the tokenizer needs less memory at a time."""
-    columns: list[np.ndarray] = []
-    ids: list[list[int]] = []
-    for start, end in pieces(text, lambda text, i: text[i] in " \n"):
-        (words,) = split(tokenizer, [text[start:end]])
-        columns.append(start + np.stack([words.starts, words.ends, words.first, words.last]))
-        ids += words.ids
-    starts, ends, first, last = np.concatenate(columns, axis=1)
-    return Words(starts, ends, first, last, ids)
+    for some in text_blocks(texts):
+        yield from split(tokenizer, texts[some])
 
 
 def _encoded_texts(tokenizer: Any, texts: Sequence[str]) -> Iterator[Words]:

@@ -17,7 +17,7 @@ from skdice import (
 )
 from skdice.datasets import read_dataset
 from skdice.engine.fit_plan import FitPlan, length_of_fit, plan_fit
-from skdice.exceptions import MissingLabelWarning
+from skdice.exceptions import DataWarning
 from skdice.tasks import TASKS
 from tests.data import ENTITIES, JOINED, LABELS, SENTENCES, SPANS, TAGS, TEXTS
 
@@ -48,7 +48,7 @@ def test_two_classes_of_which_one_weighs_nothing_are_refused_before_work(
 def test_a_class_of_more_that_weighs_nothing_counts_as_absent(tiny_backbone, cls):
     X = NUMBERS if cls is DiceClassifier else np.array(TEXTS)
     weights, kept = (OTHERS != "c").astype(float), OTHERS != "c"
-    with pytest.warns(MissingLabelWarning, match=r"sample_weight is 0 .*\['c'\]"):
+    with pytest.warns(DataWarning, match=r"sample_weight is 0 .*\['c'\]"):
         model = small(cls, tiny_backbone).fit(X, OTHERS, sample_weight=weights)
     alone = small(cls, tiny_backbone).fit(X[kept], OTHERS[kept])
     assert model.classes_.tolist() == ["a", "b"]
@@ -58,12 +58,12 @@ def test_a_class_of_more_that_weighs_nothing_counts_as_absent(tiny_backbone, cls
 
 def test_tags_and_types_that_weigh_nothing_count_as_absent(tiny_backbone):
     weights = [0 if any("ORG" in tag for tag in row) else 1 for row in TAGS]
-    with pytest.warns(MissingLabelWarning, match="B-ORG"):
+    with pytest.warns(DataWarning, match="B-ORG"):
         tagger = small(DiceTokenClassifier, tiny_backbone, max_epochs=1).fit(
             SENTENCES, TAGS, sample_weight=weights
         )
     assert tagger.classes_.tolist() == ["B-LOC", "B-PER", "O"]
-    with pytest.warns(MissingLabelWarning, match="'ORG', 'X'"):
+    with pytest.warns(DataWarning, match="'ORG', 'X'"):
         spans = small(DiceMRCTagger, tiny_backbone, max_epochs=1).fit(
             SENTENCES, SPANS, sample_weight=weights
         )

@@ -496,11 +496,11 @@ def test_the_next_rows_are_encoded_while_others_are_predicted(
     expected, threads = list(model.predict(X)), set()
 
     class Noted(type(model.task)):
-        def encode_sources(self, *args, **kwargs):
+        def encode(self, *args, **kwargs):
             threads.add(threading.current_thread())
             if len(threads) > limit:
                 raise LookupError("in the other thread")
-            return super().encode_sources(*args, **kwargs)
+            return super().encode(*args, **kwargs)
 
     limit, model.task = 1, Noted()
     monkeypatch.setattr("skdice.estimators.transformer.BLOCK_ON_GPU", 2)

@@ -16,7 +16,7 @@ from skdice.engine.callbacks import AfterEpoch
 from skdice.engine.fit_plan import encode
 from skdice.engine.net import FineTuningNet
 from skdice.engine.used_embeddings import UsedEmbeddings
-from skdice.exceptions import LostParameterWarning
+from skdice.exceptions import ServingWarning
 from tests.fits import Tells, word_tables_from
 
 
@@ -186,7 +186,7 @@ def test_a_model_saved_after_each_epoch_is_that_of_the_epoch(settings, sentences
     model, found = DiceTokenClassifier(**settings), []
 
     def save(model):
-        with pytest.warns(LostParameterWarning, match="callbacks"):
+        with pytest.warns(ServingWarning, match="callbacks"):
             folder = model.save_pretrained(tmp_path / f"epoch-{len(found)}")
         predicted = np.concatenate(model.predict_proba(X))
         found.append((folder, predicted, model.net_.history[-1, "train_loss"]))

@@ -20,7 +20,7 @@ from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier
 from skdice.engine.devices import check_device
-from skdice.exceptions import CollapseWarning, FewRowsWarning
+from skdice.exceptions import CollapseWarning, DataWarning
 from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, FocalLoss, TverskyLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
@@ -156,11 +156,11 @@ def test_a_batch_with_few_positives_is_warned_of_once(loss):
     y = np.arange(2000) % 100 == 0
     rows = np.random.default_rng(0).normal(size=(2000, 3))
     how = {"loss": loss, "max_epochs": 2, "random_state": 0}
-    with pytest.warns(FewRowsWarning, match=r"holds 0\.64 rows .* give batch_size=2000") as told:
+    with pytest.warns(DataWarning, match=r"holds 0\.64 rows .* give batch_size=2000") as told:
         DiceClassifier(batch_size=64, **how).fit(rows, y)
-    assert sum(warning.category is FewRowsWarning for warning in told) == 1
+    assert sum(warning.category is DataWarning for warning in told) == 1
     with warnings.catch_warnings():
-        warnings.simplefilter("error", FewRowsWarning)
+        warnings.simplefilter("error", DataWarning)
         warnings.simplefilter("ignore", CollapseWarning)  # columns that say nothing
         DiceClassifier(batch_size=300, **how).fit(rows, y)  # three
         DiceClassifier(**how).fit(rows, y)
@@ -170,7 +170,7 @@ def test_a_batch_with_few_positives_is_warned_of_once(loss):
 def test_other_losses_need_no_positives_in_a_batch():
     rows, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 100 == 0
     with warnings.catch_warnings():
-        warnings.simplefilter("error", FewRowsWarning)
+        warnings.simplefilter("error", DataWarning)
         warnings.simplefilter("ignore", CollapseWarning)
         for loss in ("ce", "focal", "weighted_ce", "mom", DiceLoss.literal()):
             DiceClassifier(loss=loss, batch_size=64, max_epochs=1, random_state=0).fit(rows, y)

@@ -7,13 +7,20 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skdice import (
     BiasTunedClassifier,
+    BiasTunedTagger,
+    CRFTagger,
     DiceClassifier,
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceMultiSpanAnswerer,
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
+    DiceTokenClassifier,
     TfidfClassifier,
 )
 
@@ -111,12 +118,73 @@ def test_a_folder_keeps_the_names(tiny_backbone, tmp_path):
     old.predict(swapped(X))  # in silence
 
 
-def test_a_reader_and_numbers_check(tiny_backbone):
-    X = frame(pd.DataFrame, ("question", "context"))
-    y = [(0, name) for name in "abcdefghijkl"]
-    reader = DiceQuestionAnswerer(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=ORDER):
-        reader.predict(X[["context", "question"]])
+WORDS = ("first", "second")  # of sentences of two tokens, in a frame
+TAGS = [["B-PER", "O"], ["O", "B-PER"]] * 6
+
+
+def others(tiny_backbone):
+    """Estimators of each other kind, and X and y of two columns."""
+    how = {"backbone": tiny_backbone, "max_epochs": 1, "random_state": 0}
+    sentences, contexts = (frame(pd.DataFrame, names) for names in (WORDS, ("question", "context")))
+    answers = [(0, name) for name in "abcdefghijkl"]
+    return {
+        "tagger": (DiceTokenClassifier(**how), sentences, TAGS),
+        "mrc tagger": (DiceMRCTagger(**how), sentences, TAGS),
+        "reader": (DiceQuestionAnswerer(**how), contexts, answers),
+        "reader of several": (DiceMultiSpanAnswerer(**how), contexts, [[a] for a in answers]),
+        "tuned tagger": (BiasTunedTagger(DiceTokenClassifier(**how), cv=2), sentences, TAGS),
+        "random field": (CRFTagger(), sentences, TAGS),
+    }
+
+
+def turned(X):
+    return X[X.columns[::-1]]
+
+
+@pytest.mark.filterwarnings("ignore:.*shorter than its question:UserWarning")
+@pytest.mark.parametrize(
+    "kind",
+    ["tagger", "mrc tagger", "reader", "reader of several", "tuned tagger", "random field"],
+)
+def test_every_estimator_knows_its_columns(kind, tiny_backbone, tmp_path):
+    if kind == "random field":
+        pytest.importorskip("pycrfsuite")
+    blank, X, y = others(tiny_backbone)[kind]
+    model = clone(blank).fit(X, y)
+    known = [model, pickle.loads(pickle.dumps(model)), make_pipeline(model)]
+    if hasattr(model, "save_pretrained"):
+        folder = model.save_pretrained(tmp_path / "model")
+        known.append(getattr(model, "estimator", model).from_pretrained(folder))
+    for same in known:
+        same.predict(X)
+        for method in (same.predict, partial(same.score, y=y)):
+            with pytest.raises(ValueError, match=ORDER):
+                method(turned(X))
+    if kind in ("tagger", "mrc tagger", "reader", "reader of several"):
+        with pytest.raises(ValueError, match=ORDER):
+            clone(blank).fit(X, y, X_val=turned(X), y_val=y)
+        with pytest.raises(ValueError, match=ORDER):
+            model.set_params(warm_start=True).fit(turned(X), y)
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(ValueError, match=ORDER):
+            model.partial_fit(turned(X), y)
+    if kind in ("tagger", "random field"):
+        with pytest.raises(ValueError, match=ORDER):
+            BiasTunedTagger(model, cv="prefit").fit(turned(X), y)
+
+
+def test_a_recognizer_knows_its_column(tiny_backbone, tmp_path):
+    texts, y = pd.DataFrame({"body": PASSAGES}), [[(0, 1, "X")]] * 12
+    how = {"backbone": tiny_backbone, "max_epochs": 1, "random_state": 0}
+    model = DiceEntityRecognizer(**how).fit(texts, y)
+    again = DiceEntityRecognizer.from_pretrained(model.save_pretrained(tmp_path / "model"))
+    for same in (model, again):
+        same.predict(texts)
+        with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- title"):
+            same.predict(texts.rename(columns={"body": "title"}))
+
+
+def test_numbers_check():
     numbers = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), columns=["a", "b"])
     model = DiceClassifier(random_state=0).fit(numbers, Y)
     with pytest.raises(ValueError, match=ORDER):

@@ -23,6 +23,7 @@ from skdice.model_selection import (
     adapt_prior,
     out_of_fold,
 )
+from skdice.tasks.files import files_of
 
 LOSSES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
 N = 240
@@ -169,7 +170,7 @@ def test_a_budget_of_alerts_holds_whatever_is_hidden(share, each):
     assert alerts.mean() > 120
 
 
-@pytest.mark.filterwarnings("ignore::skdice.exceptions.UnkeptBoundWarning")
+@pytest.mark.filterwarnings("ignore::skdice.exceptions.DecisionWarning")
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_the_accuracy_of_decided_rows_holds_whatever_is_hidden(share):
     broken = promised = 0
@@ -289,7 +290,7 @@ def test_empty_cells_of_a_table(tiny_backbone, tmp_path):
     found, table = model.predict(X), read_labels(y, missing=True).values
     known = table != UNKNOWN
     assert scores["f1"] == pytest.approx(f1_score(table[known] == 1, found[known]))
-    report = model.task.report(model, X, y, found, mode="default", as_json=True)
+    report = files_of(model.task).report(model, X, y, found, mode="default", as_json=True)
     assert report["micro avg"]["f1-score"] == pytest.approx(scores["f1"])
 
 

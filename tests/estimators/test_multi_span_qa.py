@@ -74,7 +74,7 @@ def test_misaligned_answers_and_none_at_all(tiny_backbone):
         reader(tiny_backbone).fit(X, [[(3, "anna")], [], []])
     with pytest.raises(ValueError, match="no answer at all"):
         reader(tiny_backbone).fit(X, [[], None, []])
-    mended = reader(tiny_backbone, on_misaligned="fix", max_epochs=1).fit(
+    mended = reader(tiny_backbone, on_misaligned="expand", max_epochs=1).fit(
         X, [[(3, "anna")], *Y[1:]]
     )
     assert mended.class_counts_.sum() == sum(len(context.split()) for _, context in X)

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from skdice import DiceQuestionAnswerer
 from skdice.backbones import load_tokenizer
 from skdice.engine.encoded import EncodedDataset
-from skdice.exceptions import SwappedPairWarning, TruncationWarning
+from skdice.exceptions import DataWarning, TruncationWarning
 from skdice.metrics import (
     answer_f1_score,
 )
@@ -161,7 +161,7 @@ def test_scores_compare_texts_wherever_they_stand(tiny_backbone):
         model.score(pairs, [(4, "old bus")] * 2)
 
 
-@pytest.mark.parametrize("how", ["drop", "fix"])
+@pytest.mark.parametrize("how", ["drop", "expand"])
 def test_weights_go_with_the_rows_that_are_left(tiny_backbone, how):
     answers, weights = [Y[0], [(0, "nowhere")], *Y[2:]], np.array([1, 5, 0, 2] * 3)
     rows = [i for i in range(12) if i != 1]
@@ -260,11 +260,11 @@ def test_no_warning_of_long_contexts_that_are_cut_into_windows(tiny_backbone, ca
 def test_short_contexts_and_long_questions(tiny_backbone):
     with pytest.warns(UserWarning, match=r"X\[0\] has a context \('hello'\) shorter"):
         reader(tiny_backbone).fit([("who said hello now", "hello"), *X], [(0, "hello"), *Y])
-    with pytest.warns(SwappedPairWarning, match=r"X\[0\] .* as 2 of 2 rows: .*in that order"):
+    with pytest.warns(DataWarning, match=r"X\[0\] .* as 2 of 2 rows: .*in that order"):
         model = reader(tiny_backbone).fit(
             [("a long one", "a b"), ("a long one", "b")], [(0, "a"), (0, "b")]
         )
-    with pytest.warns(SwappedPairWarning, match="as 2 of 2 rows"):
+    with pytest.warns(DataWarning, match="as 2 of 2 rows"):
         assert len(model.predict([("a long one", "a b"), ("a long one", "b")])) == 2
     cut = pytest.warns(TruncationWarning, match="max_question_length=64")
     with (
@@ -281,7 +281,7 @@ def test_short_contexts_and_long_questions(tiny_backbone):
     assert model.predict([("who", "bob")])[0] == "bob"
 
 
-@pytest.mark.parametrize("how", ["drop", "fix"])
+@pytest.mark.parametrize("how", ["drop", "expand"])
 def test_misaligned_answers(tiny_backbone, how):
     answers = [[(1, "anna")], *Y[1:]]
     answers[1] = [(0, "nowhere")]

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV
 
 from skdice import BiasTunedClassifier, DiceSequenceClassifier
-from skdice.exceptions import UnkeptBoundWarning
+from skdice.exceptions import DecisionWarning
 from skdice.inspection import RejectDisplay
 from skdice.metrics import Cost, Fbeta, RecallAtPrecision, RejectAt, class_f1_scorer
 from skdice.metrics.decisions.held_out_rows import BinaryRows
@@ -206,7 +206,7 @@ def test_several_labels_are_left_out_by_the_row():
         assert logit(high) + logit(low) == pytest.approx(-2 * tuned.bias_[i])
 
 
-@pytest.mark.filterwarnings("ignore::skdice.exceptions.UnkeptBoundWarning")
+@pytest.mark.filterwarnings("ignore::skdice.exceptions.DecisionWarning")
 @pytest.mark.parametrize("kind", ["two", "classes", "labels"])
 def test_a_promised_accuracy_of_the_decided_rows_is_kept(kind):
     rng = np.random.default_rng(0)
@@ -269,9 +269,7 @@ def test_a_warning_of_more_classes_says_what_it_counts():
     tuned = BiasTunedClassifier(
         Given(range(5)), cv="prefit", scoring=RejectAt(0.99), reject_label=-1
     )
-    with pytest.warns(
-        UnkeptBoundWarning, match=rf"120 different rows .* {right} are decided right"
-    ):
+    with pytest.warns(DecisionWarning, match=rf"120 different rows .* {right} are decided right"):
         tuned.fit(X, y)
 
 

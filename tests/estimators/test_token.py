@@ -90,21 +90,6 @@ def test_empty_and_very_long_sentences_get_every_tag(tagger, sentences):
     assert len(tagger.predict([[]])) == 1
 
 
-def test_label_all_subwords_averages_probabilities(tiny_backbone, sentences):
-    X, y = sentences
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, max_epochs=2, lr=1e-3, label_all_subwords=True, random_state=0
-    ).fit(X, y)
-    rows = tagger.predict_proba([["zzz9", "anna"]])[0]
-    assert rows.shape == (2, len(tagger.classes_))
-    np.testing.assert_allclose(rows.sum(axis=1), 1)
-    dataset = encode(tagger, [["zzz9", "anna"]])
-    logits = tagger.net_.logits(dataset)[0]
-    e = np.exp(logits.astype(float))
-    e /= e.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(rows[0], e[:4].mean(axis=0), rtol=1e-6)
-
-
 @pytest.mark.parametrize("scheme", ["iob1", "iob2", "ioe1", "ioe2", "bioes", "bmes", "bilou"])
 def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
     rows = {
@@ -439,16 +424,14 @@ def test_validation_types_that_training_knows_none_of_are_refused(tagger, senten
     tagger.fit(X, y, X_val=[["rome"]], y_val=[["S-LOC"]])  # a type that training knows
 
 
-@pytest.mark.parametrize("all_subwords", [False, True])
-def test_tables_of_many_sentences_are_those_of_each(all_subwords, tiny_backbone):
+def test_tables_of_many_sentences_are_those_of_each(tiny_backbone):
     """The reference takes one window after the other."""
     draw = np.random.default_rng(0)
     X = [draw.choice(["anna", "rome", "unhappily", "x"], n).tolist() for n in (1, 40, 3, 25, 2)]
     y = [["B-X" if word == "anna" else "O" for word in row] for row in X]
     tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, max_epochs=1, max_length=12, random_state=0,
-        label_all_subwords=all_subwords,
-    ).fit(X, y)  # fmt: skip
+        backbone=tiny_backbone, max_epochs=1, max_length=12, random_state=0
+    ).fit(X, y)
     X.insert(2, [])
     found = list(tagger.predict_proba(X))
     dataset, rows = encode(tagger, X), [[] for _ in X]
@@ -458,7 +441,5 @@ def test_tables_of_many_sentences_are_those_of_each(all_subwords, tiny_backbone)
     for row, words, table in zip(rows, X, found, strict=True):
         expected = np.full((len(words), 2), np.nan)
         for window, logits in row:
-            p = np.exp(log_softmax(logits, axis=-1))
-            for word in np.unique(window.words):
-                expected[word] = p[window.words == word].mean(axis=0)
+            expected[window.words] = np.exp(log_softmax(logits, axis=-1))
         np.testing.assert_allclose(table, expected, rtol=1e-12)

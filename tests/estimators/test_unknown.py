@@ -76,7 +76,7 @@ def test_the_loss_is_that_of_the_annotated_tokens_alone(tagger, partly, loss):
         {},
         {"loss": "dice"},
         {"gradient_accumulation": 2},
-        {"label_all_subwords": True, "net_params": {"pack": False}},
+        {"net_params": {"pack": False}},
         {"max_length": 6},
     ],
     ids=str,

@@ -13,7 +13,13 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer, precision_score, recall_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -193,7 +199,6 @@ BAD = {
     "None": [None, 1],
     "NaN": [float("nan"), 1.0],
     "objects": np.array([None, 1], dtype=object),
-    "unseen": [0, 2],
     "infinite": [0, float("inf")],
     "huge": [0, 10**400],
     "dates": np.array(["2020-01-01", "2021-01-01"], dtype="M8[D]"),
@@ -344,3 +349,74 @@ def test_the_counts_of_a_data_set_and_its_estimators_have_one_positive_class():
         names, counts = np.unique(np.array(y), return_counts=True)
         positive = names.tolist()[positive_class(names.tolist(), counts)]
         assert imbalance(y).background == next(n for n in names.tolist() if n != positive)
+
+
+def test_the_positive_class_is_the_rarer_one_if_that_is_no_chance():
+    names = ["no", "yes"]
+    for counts, positive in (
+        ((99, 101), 1), ((101, 99), 1), ((80, 120), 1), ((79, 121), 1), ((78, 122), 0),
+        ((78, 121), 0), ((122, 78), 1), ((0, 0), 1), ((1, 9), 1), ((10, 90), 0),
+    ):  # fmt: skip
+        assert positive_class(names, counts) == positive, counts
+        assert (counts[1] - counts[0] > 3 * sum(counts) ** 0.5) == (positive == 0)
+
+
+@pytest.mark.parametrize("n_no", [90, 99, 100, 101, 110])
+def test_classes_of_about_one_size_have_the_same_positive_one_in_all_folds(n_no):
+    y = np.array(["no"] * n_no + ["yes"] * (200 - n_no))
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    kept = {"cv": KFold(5, shuffle=True, random_state=0), "return_estimator": True}
+    models = cross_validate(DiceClassifier(max_epochs=1, random_state=0), X, y, **kept)
+    assert {model.classes_[model.positive_] for model in models["estimator"]} == {"yes"}
+
+
+def test_weights_do_not_choose_the_positive_class():
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.array(["a"] * 20 + ["b"] * 180)
+    balanced = np.where(y == "a", 9.0, 1.0)
+    for weights in (None, balanced, balanced**2):
+        model = DiceClassifier(max_epochs=1, random_state=0).fit(X, y, sample_weight=weights)
+        assert model.classes_[model.positive_] == "a"
+
+
+def test_verbose_names_the_positive_class(capsys):
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), ["no"] * 99 + ["yes"] * 101
+    DiceClassifier(max_epochs=1, random_state=0, verbose=1).fit(X, y)
+    assert "the positive class is yes" in capsys.readouterr().out
+
+
+def test_a_class_that_training_did_not_have_counts_as_missed():
+    """By hand: the row of "c" is predicted to be "a" or "b", and is right for neither."""
+    X = np.array([[0.0], [0.0], [9.0], [9.0]] * 10)
+    model = DiceClassifier(random_state=0).fit(X, ["a", "a", "b", "b"] * 10)
+    rows, y = np.array([[0.0], [9.0], [9.0]]), ["a", "b", "c"]
+    assert model.predict(rows).tolist() == ["a", "b", "b"]
+    for score in (model.score(rows, y), class_f1_scorer(model, rows, y)):
+        assert score == pytest.approx(2 / 3)  # of "b": one hit, two found, one there
+    assert model.evaluate(rows, y)["accuracy"] == pytest.approx(2 / 3)
+    three = DiceClassifier(random_state=0).fit(
+        np.vstack([X, [[-9.0]] * 20]), [*["a", "a", "b", "b"] * 10, *["d"] * 20]
+    )
+    rows, y = np.array([[0.0], [9.0], [9.0], [-9.0]]), ["a", "b", "c", "d"]
+    for score in (three.score(rows, y), class_f1_scorer(three, rows, y)):
+        assert score == pytest.approx((1 + 2 / 3 + 1 + 0) / 4)  # macro, over "c" as well
+    with pytest.raises(ValueError, match="labels of a type that fit did not see"):
+        model.score(rows, [0, 1, 2, 3])
+
+
+def test_a_label_that_training_did_not_have_counts_as_missed():
+    X = np.eye(2)[[0, 1] * 20] * 9
+    model = DiceClassifier(random_state=0).fit(X, [["a"], ["b"]] * 20)
+    y = [["a"], ["b", "c"]]
+    assert model.predict(X[:2]).tolist() == [[1, 0], [0, 1]]
+    scores = model.evaluate(X[:2], y)
+    assert scores["f1"] == class_f1_scorer(model, X[:2], y) == pytest.approx(2 * 2 / (2 + 3))
+    assert scores["recall"] == pytest.approx(2 / 3)
+    assert scores["f1_macro"] == pytest.approx(2 / 3)
+    assert scores["accuracy"] == 0.5
+    assert {name for name in scores if "of" in name} == {"f1 of a", "f1 of b"}
+
+
+def test_cross_validation_with_a_rare_class_has_no_missing_score():
+    X, y = np.random.default_rng(0).normal(size=(41, 2)), ["a", "b"] * 20 + ["rare"]
+    found = cross_val_score(DiceClassifier(max_epochs=1, random_state=0), X, y, cv=KFold(4))
+    assert np.isfinite(found).all()

@@ -162,7 +162,6 @@ def test_finalists_are_of_more_than_one_loss():
 
 
 def test_reasons_against_heads_of_text_estimators(classifier, tagger):
-    wide = DiceTokenClassifier(backbone=tagger.backbone, label_all_subwords=True)
     labels = np.eye(2, dtype=int)[[0, 1] * 8]
     for estimator, space, rows, y, message in (
         (
@@ -172,7 +171,6 @@ def test_reasons_against_heads_of_text_estimators(classifier, tagger):
             LABELS,
             "'max_epochs' is searched",
         ),
-        (wide, SPACE, SENTENCES, TAGS, "label_all_subwords=True"),
         (classifier, SPACE, TEXTS, labels, "0/1 rows"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -68,7 +68,7 @@ class Both(DiceLoss):
 BOTH = Both(surrogate="log", smooth=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::skdice.exceptions.FewRowsWarning")
+@pytest.mark.filterwarnings("ignore::skdice.exceptions.DataWarning")
 @pytest.mark.parametrize(
     ("n_classes", "losses"),
     [(2, [*LOSSES, *DIFFERENCE]), (2, [*LOSSES, *DIFFERENCE, BOTH]), (3, [*LOSSES, BOTH])],

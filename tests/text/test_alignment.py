@@ -16,7 +16,7 @@ from skdice.inputs.entities import read_entities
 from skdice.inputs.texts import as_single_texts
 from skdice.inspection import alignment_report
 from skdice.text.alignment import align, tags_of_texts
-from skdice.text.words import plain_words, split_texts
+from skdice.text.words import plain_words, split_texts, with_words
 
 TEXT = "Joanna's in  Paris."
 
@@ -28,7 +28,7 @@ def tokenizer(tiny_backbone):
 
 def aligned(text, spans, tokenizer, **how):
     rows = read_entities([spans], [text])
-    tags, misfits = align([text], rows, split_texts(tokenizer, [text]), **how)
+    tags, misfits = align(with_words(tokenizer, [text]), rows, **how)
     return list(tags[0]), [(m.entity, m.reason, m.action) for m in misfits]
 
 
@@ -52,12 +52,12 @@ def test_an_entity_that_does_not_fit(span, reason, used, tokenizer):
     assert [w for w, tag in zip(words, tags, strict=True) if tag != "O"] == (used or [])
     action = "dropped" if used is None else f"expanded to {' '.join(used)!r}".replace("s .", "s.")
     assert misfits == ([] if reason is None else [(0, reason, action)])
-    dropped, misfits = aligned(TEXT, [(*span, "X")], tokenizer, misaligned="drop")
+    dropped, misfits = aligned(TEXT, [(*span, "X")], tokenizer, on_misaligned="drop")
     assert dropped == (tags if reason is None else ["O"] * len(words))
     assert [m[2] for m in misfits] == ([] if reason is None else ["dropped"])
     if reason is not None:
-        with pytest.raises(ValueError, match=rf"y\[0\]\[0\].*{reason}.*misaligned='expand'"):
-            aligned(TEXT, [(*span, "X")], tokenizer, misaligned="error")
+        with pytest.raises(ValueError, match=rf"y\[0\]\[0\].*{reason}.*on_misaligned='expand'"):
+            aligned(TEXT, [(*span, "X")], tokenizer, on_misaligned="raise")
 
 
 def test_overlaps(tokenizer):
@@ -74,7 +74,7 @@ def test_overlaps(tokenizer):
         (6, "begins inside a word", "expanded to 'Paris'"),
     ]
     with pytest.raises(ValueError, match=r"y\[0\]\[0\].*overlaps another.*overlapping='longest'"):
-        aligned(TEXT, spans, tokenizer, overlapping="error")
+        aligned(TEXT, spans, tokenizer, overlapping="raise")
 
 
 def test_a_region_that_nobody_annotated(tokenizer):
@@ -225,7 +225,7 @@ def test_the_report_lists_what_the_warning_counts(tiny_backbone, tokenizer):
         dict(row=1, entity=1, start=0, end=3, label="PER", text="Bob",
              reason="is there twice", action="dropped"),
     ]  # fmt: skip
-    model = DiceEntityRecognizer(backbone=tiny_backbone, max_epochs=1, misaligned="drop")
+    model = DiceEntityRecognizer(backbone=tiny_backbone, max_epochs=1, on_misaligned="drop")
     for words_of in (tokenizer, model):
         assert alignment_report(texts, entities, words_of).equals(report)
     with pytest.warns(UserWarning, match="do not fit") as caught:

@@ -96,3 +96,11 @@ def test_two_long_texts_take_memory_for_their_subwords_only(tiny_backbone):
     (window,) = encode_texts(tokenizer, [pair], 64)
     assert len(window) == 64
     assert np.max([len(w) for w in encode_texts(tokenizer, [pair], 64, "windows")]) == 64
+
+
+def test_windows_of_a_pair_are_those_of_an_empty_second_text(tiny_backbone):
+    cuts = Cuts()
+    tokenizer = load_tokenizer(tiny_backbone)
+    (window,) = encode_texts(tokenizer, [("rain " * 30, " ")], 13, "windows", cuts)
+    assert (len(window), window.start, window.end) == (13, 0, 1)
+    assert (cuts.n_cut, cuts.subwords, cuts.left_out) == (1, 30, 20)

@@ -25,7 +25,7 @@ from skdice.datasets.row import Row
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import is_tagged, tagged_rows
 from skdice.datasets.words import joined_rows, longest, tags_of
-from skdice.exceptions import UnwrittenWarning
+from skdice.exceptions import SkippedRowsWarning
 from skdice.whole_files import write_text
 
 _NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata
@@ -93,7 +93,7 @@ class Conll(Format):
                 f"{len(lost)} of {sum(len(row.y) for row in rows)} entities are not in "
                 f"{str(path)!r}, as they overlap longer ones, are there twice, or begin or end "
                 f"with white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
-                UnwrittenWarning,
+                SkippedRowsWarning,
             )
 
 

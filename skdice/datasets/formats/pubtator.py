@@ -18,7 +18,7 @@ from skdice.datasets.formats._base import Format, if_any, of_each
 from skdice.datasets.reading import first_line, suffix_of
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
-from skdice.exceptions import UnwrittenWarning
+from skdice.exceptions import SkippedRowsWarning
 from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
 
@@ -80,7 +80,7 @@ class PubTator(Format):
                 f"{str(path)!r}: {len(changed)} of {len(rows)} texts hold tabs, or line breaks "
                 "behind the first, which are written as blanks, as PubTator has a title and an "
                 f"abstract; the first is texts[{changed[0]}]",
-                UnwrittenWarning,
+                SkippedRowsWarning,
             )
 
 

@@ -30,7 +30,7 @@ from skdice.datasets.reading import first_line
 from skdice.datasets.row import Marks, Row, raw
 from skdice.datasets.source import Source
 from skdice.datasets.words import parts_between, words_of
-from skdice.exceptions import LayersWarning
+from skdice.exceptions import DataWarning
 from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
 
@@ -253,7 +253,7 @@ def _chosen(source: Source, columns: list[_Column]) -> dict[str, list[int]]:
         layers = [layer for layer in every if layer == _LAYER] or every
         if len(layers) > 1:
             problem = f"the spans of the layers {layers} are read together: give layer= for one"
-            warn(f"{str(source.path)!r}: {problem}", LayersWarning)
+            warn(f"{str(source.path)!r}: {problem}", DataWarning)
     chosen = {}
     for layer in layers:
         at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer and c.holds_values}

@@ -272,12 +272,6 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
                 f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "
                 "estimator of skdice"
             )
-        if getattr(inner, "label_all_subwords", False):
-            raise ValueError(
-                "label_all_subwords=True averages probabilities after the head, which therefore "
-                "cannot hold the tuned biases: pickle the whole, or fit with "
-                "label_all_subwords=False"
-            )
         if inner.module_.output_layer.bias is None:
             raise ValueError(
                 f"the head of {type(inner.module_.head).__name__} has no bias to add to: pickle "

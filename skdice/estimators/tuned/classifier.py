@@ -200,7 +200,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
         Warns
         -----
-        UnkeptBoundWarning
+        DecisionWarning
             If a bound cannot be promised. The warning names the best that can be, which the
             decision then keeps, and `bound_` holds it.
         """

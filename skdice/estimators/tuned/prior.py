@@ -16,7 +16,7 @@ from skdice._warn import warn
 from skdice.engine.fit_plan import check_validation
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.decision import as_tuned
-from skdice.exceptions import PriorShiftWarning
+from skdice.exceptions import DecisionWarning
 from skdice.inputs.labels import known_labels
 from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.decisions.bounds import Bound
@@ -76,6 +76,8 @@ def adapt_prior(
 ) -> BiasTunedClassifier:
     """Move a classifier's decision to rows in which the classes have other frequencies.
 
+    New, and not proven yet: it may change.
+
     The probabilities are calibrated on held-out rows by a temperature and a bias for each class.
     Those frequencies are then found that make `X_new` likeliest, without its labels. This holds if
     the texts of each class are as they were, and only the frequencies have shifted.
@@ -109,7 +111,7 @@ def adapt_prior(
 
     Warns
     -----
-    PriorShiftWarning
+    DecisionWarning
         If the new rows do not look like held-out rows with other frequencies: their probabilities
         are further from the best mixture of the classes than in 99 % of draws.
 
@@ -186,7 +188,7 @@ def adapt_prior(
                 "X_new does not look like the held-out rows with other frequencies "
                 f"(p = {found.p_value:.3f}): the texts of a class have changed too. The estimate "
                 "may be off, so check the decision on some labelled rows",
-                PriorShiftWarning,
+                DecisionWarning,
             )
     moved = copy.copy(around)
     if not tuned:

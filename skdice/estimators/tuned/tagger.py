@@ -135,7 +135,7 @@ class BiasTunedTagger(SpanScores, BiasTuned):
 
         Warns
         -----
-        UnkeptBoundWarning
+        DecisionWarning
             If a bound cannot be promised. The warning names the best that can be, which the
             decision then keeps, and `bound_` holds it.
         """
@@ -143,16 +143,18 @@ class BiasTunedTagger(SpanScores, BiasTuned):
         params, groups = self._routed(params, X_val)
         check_validation(X_val, y_val)
         resolve_scoring(self.scoring, "spans", ())
-        X, y = self.task.read(self.estimator, X, y)
+        _, y = self.task.read(self.estimator, X, y)
         splits: Any = ()
         if X_val is not None:
-            X_val, y_val = self.task.read(self.estimator, X_val, y_val)
+            _, y_val = self.task.read(self.estimator, X_val, y_val)
             self._check_evidence(X_val, y_val, _n_tagged)
         elif self.cv != "prefit":
             splits = self._folds(X, y, groups)
             self._check_evidence(X, y, _n_tagged, splits)
         parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
         self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.estimator_.feature_names_in_
         parts = [self._with_tags(part) for part in parts]
         spans, objective, log_p, known = self._held_out(parts)
         self._tune(spans, objective, log_p, known, parts)
@@ -203,18 +205,19 @@ class BiasTunedTagger(SpanScores, BiasTuned):
 
     def _decided(self, X: Any) -> tuple[Any, list[Any], list[np.ndarray]]:
         """Return what the task decides on: the tagger, the rows and their tables."""
-        decider, inputs = self._decider(), self.task.inputs(X)
-        return decider, self.task.sources(decider, inputs), self._log_tables(inputs)
+        decider, tables = self._decider(), self._log_tables(X)
+        return decider, self.task.sources(decider, self.task.inputs(X)), tables
 
     def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Return what `_held_out` gives, of rows that may be others than those to tune on."""
-        X, y = self.task.read(self.estimator_, X, y)
+        _, y = self.task.read(self.estimator_, X, y)
         part = HeldOut(X, y, *probabilities_of(self.estimator_, X))
         return self._held_out([self._with_tags(part)])
 
     def _with_tags(self, part: HeldOut) -> HeldOut:
         """The same, with the tags of words as truth."""
-        return part._replace(y=self.task.true_tags(self.estimator_, part.X, part.y))
+        inputs = self.task.inputs(part.X)
+        return part._replace(y=self.task.true_tags(self.estimator_, inputs, part.y))
 
     def _held_out(self, parts: list[HeldOut]) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Held-out sentences, the objective, and the tokens' logits and truth."""

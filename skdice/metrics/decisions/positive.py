@@ -16,7 +16,10 @@ def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None)
     """Index of the positive class of a two-class problem.
 
     `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
-    convention; else the rarer class of the training labels.
+    convention; else the class that is rarer by more than chance. Where the counts of two equally
+    likely classes could differ so much by chance (by three standard deviations of the binomial
+    distribution, that is ``3 * sqrt(n)``) it is the second, as in scikit-learn, so that it is the
+    same in all folds of the data.
 
     Parameters
     ----------
@@ -39,6 +42,8 @@ def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None)
     >>> from skdice.metrics.decisions.positive import positive_class
     >>> positive_class(["ham", "spam"], [90, 10])
     1
+    >>> positive_class(["no", "yes"], [99, 101]), positive_class(["no", "yes"], [50, 150])
+    (1, 0)
     """
     names, counts = as_row_list("classes", classes), as_numbers("counts", counts)
     if len(names) != 2 or counts.shape != (2,):
@@ -48,7 +53,7 @@ def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None)
     # Labels that were read from a file are the strings "0" and "1".
     if names in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):
         return 1
-    return 0 if counts[0] < counts[1] else 1
+    return 0 if counts[1] - counts[0] > 3 * np.sqrt(counts.sum()) else 1
 
 
 def positive_of(estimator: Any, labels: np.ndarray, pos_label: Any = None) -> int:

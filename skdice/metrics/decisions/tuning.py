@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdice._warn import warn
-from skdice.exceptions import UnkeptBoundWarning
+from skdice.exceptions import DecisionWarning
 from skdice.metrics.decisions.bias_search import FAR
 from skdice.metrics.decisions.bounds import Bound, Promise
 from skdice.metrics.decisions.held_out_rows import BinaryRows, HeldOutRows, SpanRows
@@ -116,4 +116,4 @@ def _tell(
     if objective.strict:
         raise ValueError(message)
     done = "keeps that promise" if share else "stays as it is"
-    warn(f"{message}. The decision {done}", UnkeptBoundWarning)
+    warn(f"{message}. The decision {done}", DecisionWarning)

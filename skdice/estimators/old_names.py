@@ -1,0 +1,70 @@
+"""What estimators were asked by another name: that of another library, or of an earlier version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+
+# What takes the place of a parameter.
+PARAMETERS = {
+    "learning_rate": "did you mean lr?",
+    "num_train_epochs": "did you mean max_epochs?",
+    "epochs": "did you mean max_epochs?",
+    "model_name": "did you mean backbone?",
+    "class_weight": "did you mean one of a loss, as in loss=CrossEntropyLoss(class_weight=...)?",
+    "misaligned": "it is on_misaligned now",
+    "label_all_subwords": "a word is predicted at its first subword",
+    "resume": "delete the folder of checkpoint_dir to begin anew",
+}
+# What takes the place of a value.
+VALUES: dict[str, dict[str, str | None]] = {
+    "frozen": {"none": None},
+    "on_misaligned": {"fix": "expand", "error": "raise"},
+    "overlapping": {"error": "raise"},
+}
+
+
+class OldNames(BaseEstimator):
+    """Refuses parameters by the names that others have for them, and says what to give."""
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """An object whose constructor has not run yet; the signature is that of ``__init__``."""
+        cls._refuse_old_names(params)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn."""
+        self._refuse_old_names(params)
+        return super().set_params(**params)
+
+    @classmethod
+    def _refuse_old_names(cls, names: Iterable[str]) -> None:
+        for name in names:
+            if name in PARAMETERS and name not in cls._get_param_names():
+                raise TypeError(f"{cls.__name__} has no {name!r}: {PARAMETERS[name]}")
+
+    def _refuse_old_values(self) -> None:
+        for name, now in VALUES.items():
+            value = getattr(self, name, None)
+            if isinstance(value, str) and value in now:
+                raise ValueError(f"{name}={value!r} is {name}={now[value]!r} now")
+
+
+def as_now(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that an earlier version saved, by the names and values of this one."""
+    params = dict(params)
+    if params.pop("label_all_subwords", False):
+        raise ValueError(
+            "it was trained with label_all_subwords=True, which is gone: read it with the skdice "
+            "that saved it, or fit anew"
+        )
+    params.pop("resume", None)
+    if "misaligned" in params:
+        params["on_misaligned"] = params.pop("misaligned")
+    for name in VALUES.keys() & params.keys():
+        value = params[name]
+        if isinstance(value, str):
+            params[name] = VALUES[name].get(value, value)
+    return params

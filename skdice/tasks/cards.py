@@ -1,0 +1,333 @@
+"""A task in model cards and in the configurations of transformers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdice._types import Model
+from skdice._warn import warn
+from skdice.exceptions import ServingWarning
+from skdice.metrics.decisions.positive import positive_class
+from skdice.tags.schemes import infer_scheme
+from skdice.tasks._base import Task
+from skdice.tasks.classification import positive_index
+from skdice.text.words import marks_subwords
+
+_JOINED = ', aggregation_strategy="first"'
+
+
+class TaskCard:
+    """What a saved model says of its task, and what it learns of a model that others trained."""
+
+    hub_tag: ClassVar[str]
+    example: ClassVar[str]  # of X, as code
+    unit: ClassVar[str] = "texts"  # what the loss counts
+    is_default: ClassVar[bool] = True  # for a model of transformers with this head
+
+    # ---- the model card
+
+    def positive(self, model: Model) -> str | None:
+        """The name of the positive class of two."""
+        return None
+
+    def background(self, model: Model) -> str | None:
+        """The name of the negative class, if there is one."""
+        return None
+
+    def transformers_code(self, model: Model) -> str:
+        """Code that predicts with plain transformers."""
+        return f"""\
+from transformers import pipeline
+model = pipeline("{self.hub_tag}", "FOLDER_OR_REPO_ID")
+model("Ann lives in Rome")"""
+
+    def notes(self, model: Model, native: bool) -> str:
+        """How predictions of skdice and of transformers differ, if `native` can be read."""
+        return ""
+
+    def served_by(self, model: Model) -> str:
+        """What runs a head of skdice's own."""
+        return "Its head is skdice's own: transformers cannot read it."
+
+    def pipeline_caveat(self, model: Model) -> str:
+        """Why transformers cannot run the model, or would predict otherwise, if so."""
+        return ""
+
+    # ---- models of transformers
+
+    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of an estimator around a model that others trained."""
+        return params
+
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+        """The fitted attributes that follow from a configuration of transformers.
+
+        ``"order"`` among them is the order in which the outputs of its head are put.
+        """
+        raise NotImplementedError
+
+    def describe(self, model: Model, config: Any) -> None:
+        """Put the labels of the outputs into a configuration of transformers."""
+        names = [str(label) for label in model.outputs_.tolist()]
+        config.id2label = dict(enumerate(names))
+        config.label2id = {name: i for i, name in enumerate(names)}
+
+
+class TextCard(TaskCard):
+    """Labels of texts or pairs."""
+
+    hub_tag = "text-classification"
+    example = '["Win a free prize now"]'
+
+    def positive(self, model: Model) -> str | None:
+        """The name of the positive class of two."""
+        positive = positive_index(model)
+        return None if positive is None else str(model.classes_[positive])
+
+    def background(self, model: Model) -> str | None:
+        """The other class than the positive one of two."""
+        positive = positive_index(model)
+        return None if positive is None else str(model.classes_[1 - positive])
+
+    def notes(self, model: Model, native: bool) -> str:
+        """What happens to texts that do not fit in one input."""
+        longest, how = model.max_length_, "cuts them there"
+        if model.long_texts != "truncate":
+            how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
+        notes = f"Texts of more than {longest} subwords: skdice {how}."
+        if margin := getattr(model, "tuned_for_", {}).get("reject_margin"):
+            notes += (
+                " The tuned decision leaves rows to a person: those whose two best classes, or a "
+                f"label's yes and no, are less than {margin:.3g} apart in log-odds. A head cannot "
+                "do that: this model decides them too."
+            )
+        if not native:
+            return (
+                f"{notes} Encoder and head read elsewhere see the first {longest} subwords only, "
+                'and predict what skdice does with `long_texts="truncate"`.'
+            )
+        return (
+            f"{notes} A pipeline knows no windows. It needs `truncation=True, "
+            f"max_length={longest}` in its call, and then reads the beginning only."
+        )
+
+    def served_by(self, model: Model) -> str:
+        """What can run a head that is not the architecture's own."""
+        return (
+            f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
+            f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
+            "transformers after a fit with pooling='native'."
+        )
+
+    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters with the model's own head."""
+        if (pooling := params.get("pooling", "native")) != "native":
+            raise ValueError(
+                f"pooling={pooling!r} is another head than the model's own: leave it out"
+            )
+        return {**params, "pooling": "native"}
+
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+        """The classes, and of two the positive one."""
+        names = _label_names(config)
+        state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
+        if config.problem_type == "multi_label_classification":
+            numbered = names == [str(i) for i in range(len(names))]
+            classes: list[Any] = list(range(len(names))) if numbered else names
+            return {**state, "multilabel": True, "classes": classes}
+        if len(names) == 2:
+            positive = names[1] if model.pos_label is None else str(model.pos_label)
+            state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
+        return {**state, "classes": sorted(names), "order": np.argsort(names)}
+
+    def describe(self, model: Model, config: Any) -> None:
+        """Put the labels and the kind of problem into a configuration."""
+        super().describe(model, config)
+        kind = "multi" if model.multilabel_ else "single"
+        config.problem_type = f"{kind}_label_classification"
+
+
+class TokenCard(TaskCard):
+    """Spans of tokens, whose heads no model of transformers has."""
+
+    hub_tag = "token-classification"
+    example = '[["Ann", "lives", "in", "Rome"]]'
+    unit = "tokens"
+
+
+class TagCard(TokenCard):
+    """Tags of tokens."""
+
+    def background(self, model: Model) -> str | None:
+        """The tag outside of spans."""
+        return "O"
+
+    def transformers_code(self, model: Model) -> str:
+        """Code in which a pipeline joins the tags, where it can."""
+        joins = "" if _caveat_of_scheme(model) else _JOINED
+        return super().transformers_code(model).replace('ID")', f'ID"{joins})')
+
+    def notes(self, model: Model, native: bool) -> str:
+        """What a pipeline makes of tags, of long texts and of scores."""
+        longest, limit = model.max_length_, model.tokenizer_.model_max_length
+        shown = f"not set here: set it to {longest}, or they are an error"
+        notes = (
+            f"skdice reads texts of more than {longest} subwords in windows. A pipeline cuts them "
+            f"at `model.tokenizer.model_max_length` ({limit if limit < 10**9 else shown}) and does "
+            "not warn; with `stride=` it reads them in parts that overlap. The `score` of a "
+            "pipeline is the mean of the probabilities of an entity's tags. That of skdice is the "
+            "probability that just this entity is there."
+        )
+        if model.constrained and model.scheme_ != "plain":
+            notes += (
+                " skdice predicts the best well-formed sequence of tags, and a pipeline the best "
+                "tag of each word alone, as skdice does with `constrained=False`: a few entities "
+                "may differ."
+            )
+        return f"{self.pipeline_caveat(model)}\n\n{notes}".strip()
+
+    def pipeline_caveat(self, model: Model) -> str:
+        """Why a pipeline cannot join the tags, if it cannot."""
+        return _caveat_of_scheme(model)
+
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+        """Tags and scheme from the labels of a model."""
+        names = _label_names(config)
+        scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
+        return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
+
+
+class EntityCard(TagCard):
+    """Entities of raw texts."""
+
+    example = '["Ann lives in Rome."]'
+    is_default = False
+
+    def transformers_code(self, model: Model) -> str:
+        """Code whose pipeline gets the words, where it would find others."""
+        code, skips = super().transformers_code(model), model.glued == "skip"
+        if marks_subwords(model.tokenizer_) and not skips:
+            return code
+        glued = ', glued="skip"' if skips else ""
+        return code.replace(
+            'model("Ann lives in Rome")',
+            "from skdice.text import pipeline_entities\n"
+            f'pipeline_entities(model, ["Ann lives in Rome."]{glued})',
+        )
+
+    def notes(self, model: Model, native: bool) -> str:
+        """The same as for tags, and why a pipeline needs the words."""
+        notes = super().notes(model, native)
+        if marks_subwords(model.tokenizer_):
+            return notes
+        return (
+            "With this kind of tokenizer a pipeline takes all between two blanks for one word, "
+            f"punctuation included: `pipeline_entities` gives it the words.\n\n{notes}"
+        )
+
+    def pipeline_caveat(self, model: Model) -> str:
+        """That a pipeline finds more, where glued words are skipped."""
+        if model.glued != "skip":
+            return ""
+        return (
+            "This recognizer has `glued='skip'`: it finds no entity that begins in a word behind "
+            "another character without a blank, such as a handle (@name). A pipeline of "
+            "transformers finds these too. Call `pipeline_entities(pipeline, texts, glued='skip')` "
+            "of skdice.text, or `predict`, which do not."
+        )
+
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+        """Tags in IOB2 from the labels of a model."""
+        names = _label_names(config)
+        scheme = infer_scheme([], names)
+        if scheme == "plain":  # a pipeline joins neighbours of one type
+            names = [tag if tag == "O" else f"I-{tag}" for tag in names]
+        elif scheme not in ("iob1", "iob2"):
+            raise ValueError(
+                f"the model's labels are in the scheme {scheme!r} ({names[:5]}), which a "
+                "recognizer does not read: use DiceTokenClassifier.from_transformers"
+            )
+        return {"tags": sorted(names), "scheme": "iob2", "order": np.argsort(names)}
+
+
+class MultiSpanCard(TagCard):
+    """All answers to a question, as tags."""
+
+    example = '[("Who sings?", "Every day Ann sings in Rome.")]'
+    is_default = False
+
+
+class ReadingCard(TaskCard):
+    """One answer to a question."""
+
+    hub_tag = "question-answering"
+    example = MultiSpanCard.example
+
+    def transformers_code(self, model: Model) -> str:
+        """Code that loads the model: transformers 5 has no pipeline for reading."""
+        return """\
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
+
+    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+        """The threshold, of which a configuration knows nothing."""
+        return {"null_threshold": None if model.null_threshold == "auto" else model.null_threshold}
+
+    def describe(self, model: Model, config: Any) -> None:
+        """Leave the configuration as it is: there are no labels."""
+
+
+_CARDS: dict[str, TaskCard] = {
+    "classification": TextCard(),
+    "tagging": TagCard(),
+    "entities": EntityCard(),
+    "mrc-ner": TokenCard(),
+    "qa": ReadingCard(),
+    "multi-span-qa": MultiSpanCard(),
+}
+
+
+def card_of(task: Task) -> TaskCard:
+    """What a saved model says of its task.
+
+    Examples
+    --------
+    >>> from skdice.tasks import TASKS
+    >>> from skdice.tasks.cards import card_of
+    >>> card_of(TASKS["tagging"]).hub_tag
+    'token-classification'
+    """
+    return _CARDS[task.name]
+
+
+def _label_names(config: Any) -> list[str]:
+    """The labels of a model of transformers, in the order of its outputs."""
+    names = [str(config.id2label.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
+    if len(names) < 2:
+        raise ValueError(
+            f"the model has {len(names)} output, and a classifier needs 2 or more: a model of "
+            "regression, or of one logit, is not read"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
+    if any(name.startswith("LABEL_") for name in names):
+        warn(
+            f"the model's config.json has no names for its labels: they are {names}",
+            ServingWarning,
+        )
+    return names
+
+
+def _caveat_of_scheme(model: Model) -> str:
+    tags = model.outputs_.tolist()
+    if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
+        return ""
+    return (
+        "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
+        f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
+        "become entities. Call `predict` of skdice instead, or train on "
+        "`skdice.tags.convert_scheme(y)`, which gives IOB2."
+    )
