@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from skdice import __version__
+from skdice._version import __version__
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli.compare import compare

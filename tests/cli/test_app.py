@@ -373,7 +373,6 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
     cases += [((*c, "--out", files / "taken" / "p.csv"), "is no folder") for c in to_file]
     cases += [((*c, "--out", files / "full", "--force"), "is no file") for c in to_file]
     cases += [
-        (("suspects", data, "--out", files / "s.csv", "--report", files / "no" / "p"), "no folder"),
         (("evaluate", model, data, "--report", files / "no" / "p.html"), "is no folder"),
         (("convert", data, files / "no" / "p.jsonl"), "is no folder"),
     ]
@@ -735,9 +734,6 @@ def squad(tmp_path):
 
 def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     common = ("--backbone", tiny_backbone, "--max-epochs", 1)
-    table = json.loads(run("imbalance", squad, "--json").output)
-    (found,) = table.values()
-    assert (found["n_positive"], found["n_negative"]) == (20, 15 * 6 - 20)
     model = tmp_path / "reader"
     result = run("train", squad, "--dev", squad, "--out", model, *common)
     assert result.exit_code == 0, result.output
@@ -781,9 +777,6 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
     common = ("--backbone", tiny_backbone, "--max-epochs", 1)
     task = ("--task", "mrc-ner")
     X, _ = sentences
-    table = json.loads(run("imbalance", files / "train.conll", *task, "--json").output)
-    (found,) = table.values()
-    assert found["n_positive"] + found["n_negative"] == 3 * sum(map(len, X))
     model = files / "asker"
     assert run("train", files / "train.conll", *task, "--out", model, *common).exit_code == 0
     out = files / "predicted.conll"
