@@ -37,7 +37,7 @@ def quoted() -> list[str]:
 def of_losses() -> Iterator[str]:
     yield f"`loss=` selects it, or one of {WORDS[len(LOSSES) - 1]} others"
     yield f"| losses for rare classes | {WORDS[len(LOSSES)]}, by name"
-    fewest = next(n for n in range(1, 99) if PrecisionAtRecall(0.9).least_evidence(n, n)[1] <= n)
+    fewest = next(n for n in range(1, 99) if PrecisionAtRecall(0.9)._least_evidence(n, n)[1] <= n)
     yield f"It needs {fewest} held-out spam messages or more"
 
 
