@@ -10,10 +10,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from skdice._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from skdice.estimators import *  # noqa: F403
-
-__version__ = "0.1.0"
 
 
 # The estimators are loaded on first use: `import skdice` stays quick and imports no transformers.

@@ -35,28 +35,41 @@ def test_the_tree_has_a_line_for_each_folder():
     assert sorted(folders_of_the_tree()) == sorted(folders)
 
 
+def name_of(path):
+    """The name of the module in a file."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
 def imported_by(path):
-    """The modules of skdice that a file imports, but for those of annotations alone."""
-    tree = ast.parse(path.read_text("utf-8"))
-    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
-    typing = [node for node in typing if "TYPE_CHECKING" in ast.unparse(node.test)]
-    ignored = {id(inner) for node in typing for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and id(node) not in ignored:
-            module = node.module or ""
-            yield from (
-                (f"{module}.{a.name}" for a in node.names) if module == "skdice" else [module]
-            )
+    """The modules of skdice that a file imports, also in functions and for annotations alone."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            names = (f"{node.module}.{a.name}" for a in node.names)
+            yield from (name if name in MODULES else node.module or "" for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    left = {name: {*imported_by(path)} & set(MODULES) - {name} for name, path in MODULES.items()}
+    while free := [name for name, needed in left.items() if not needed & set(left)]:
+        for name in free:
+            del left[name]
+    assert not left  # each of these waits for another of them
 
 
 def test_a_folder_imports_only_from_the_folders_above_it():
     order = [name for name in folders_of_the_tree() if "/" not in name]
-    for place, name in enumerate(order):
-        for path in (ROOT / name).rglob("*.py"):
-            for module in imported_by(path):
-                of = module.split(".")[1] if module.startswith("skdice.") else name
-                if of in order:
-                    assert order.index(of) <= place, f"{name}/{path.name} imports {module}"
+    for name, path in MODULES.items():
+        folder, *_ = path.relative_to(ROOT).parts
+        for module in imported_by(path) if folder in order else ():
+            of = module.split(".")[1] if module.startswith("skdice.") else folder
+            if of in order:
+                assert order.index(of) <= order.index(folder), f"{name} imports {module}"
 
 
 @pytest.mark.parametrize("name", ["tags", "inputs", "metrics"])

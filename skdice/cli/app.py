@@ -8,7 +8,7 @@ import typer
 from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
-from skdice import __version__
+from skdice._version import __version__
 from skdice.cli import _common
 from skdice.cli.compare import compare
 from skdice.cli.convert import convert

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from skdice import __version__, backbones
+from skdice import backbones
+from skdice._version import __version__
 from skdice.engine.module import TaskModel
 from skdice.losses.base import resolve_loss
 from skdice.tasks.cards import card_of

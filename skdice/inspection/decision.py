@@ -158,7 +158,7 @@ class DecisionDisplay:
         bounded = together if getattr(objective, "each", True) else everything
         curves = _curves(decision, together, bounded, of_all, bias)
         whole = isinstance(objective, Objective)
-        measure = objective.describe() if whole else in_full(tuned.scoring, objective)
+        measure = objective._describe() if whole else in_full(tuned.scoring, objective)
         return cls(**curves, measure=measure, label=str(label)).plot(axes=axes)
 
     def plot(self, *, axes: Any = None) -> Self:
@@ -227,13 +227,13 @@ def _curves(
     for value in grid:
         decisions = decision.decide(start + (value - now) * moves)
         counts = rows.counts(decisions, together)
-        score = rows.score(objective, decisions) if of_all else objective.value(counts)
+        score = rows.score(objective, decisions) if of_all else objective._value(counts)
         hits, predicted, true = counts.pooled
         points.append((score, hits / max(predicted, 1), hits / max(true, 1)))
         if isinstance(objective, Bound):
-            holds.append(bool(objective.holds(rows.counts(decisions, bounded))))
+            holds.append(bool(objective._holds(rows.counts(decisions, bounded))))
     score, precision, recall = np.array(points, dtype=float).T
-    bound = {objective.measure: objective.asked} if isinstance(objective, Bound) else None
+    bound = {objective.measure: objective._asked} if isinstance(objective, Bound) else None
     chosen = int(np.searchsorted(grid, now))
     curves = {"bias": grid, "score": score, "precision": precision, "recall": recall}
     return {**curves, "chosen": chosen, "draws": draws, "holds": holds or None, "bound": bound}

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice import __version__
 from skdice._checks import (
     check_has,
     check_lengths,
@@ -23,6 +22,7 @@ from skdice._checks import (
 from skdice._fitting import layers
 from skdice._tables import html_table
 from skdice._types import Data, Rows
+from skdice._version import __version__
 from skdice.inputs.answers import read_answers
 from skdice.inputs.labels import as_labels, known_labels, paired_labels
 from skdice.inputs.rows import as_row_list

@@ -256,26 +256,29 @@ class _Sentences:
         with np.errstate(divide="ignore"):
             logs = [np.log(table) for table in tables]
         given = [get_spans(tags, scheme) for tags in true]
-        scores = [posterior(*row) for row in zip(logs, given, strict=True)]
+        scores = [
+            dict(zip(s, posterior(p, s).tolist(), strict=True))
+            for p, s in zip(logs, given, strict=True)
+        ]
         of_type: dict[str, list[float]] = {}
-        for spans, row in zip(given, scores, strict=True):
-            for span, score in zip(spans, row.tolist(), strict=True):
-                of_type.setdefault(span[0], []).append(score)
-        column = {tag: k for k, tag in enumerate(self.classes)}
+        for span, score in chain.from_iterable(row.items() for row in scores):
+            of_type.setdefault(span[0], []).append(score)
         threshold = {kind: np.mean(values) for kind, values in of_type.items()}
-        for i, (spans, row) in enumerate(zip(given, scores, strict=True)):
-            known: dict[Any, float] = dict(zip(spans, row.tolist(), strict=True))
-            for ours, model in pairs_by_span(spans, get_spans(pred[i], scheme)):
+        for i, known in enumerate(scores):
+            for ours, model in pairs_by_span(given[i], get_spans(pred[i], scheme)):
                 trusted = ours is not None and not _below(known[ours], threshold[ours[0]])
                 if trusted or ours == model:
                     continue
                 p_model = float(posterior(logs[i], [model])[0]) if model else 1 - known[ours]
-                sides = [span for span in (ours, model) if span]
-                start, end = min(s[1] for s in sides), max(s[2] for s in sides)
-                words = [(j, true[i][j]) for j in range(start, end) if true[i][j] is not None]
-                p_given = float(min(tables[i][j][column[tag]] for j, tag in words))
+                p_given = self._least_given(true[i], tables[i], [s for s in (ours, model) if s])
                 kind = SPAN_KINDS[kind_of(ours, model)]
                 yield p_given, self._record(i, kind, ours, model, p_model, 1 - p_given)
+
+    def _least_given(self, tags: Sequence[Any], table: Any, spans: list[Span]) -> float:
+        """The lowest probability of a given tag from the first to the last word of some spans."""
+        column = {tag: k for k, tag in enumerate(self.classes)}
+        places = range(min(s[1] for s in spans), max(s[2] for s in spans))
+        return float(min(table[j][column[tags[j]]] for j in places if tags[j] is not None))
 
     def _record(self, row: int, kind: str, ours: Any, model: Any, *scores: float) -> Record:
         places = self.place(row, ours), self.place(row, model)

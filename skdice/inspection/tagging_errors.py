@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from skdice.inputs.sentences import as_sentences, read_tags, spans_of
 from skdice.inputs.texts import as_single_texts, holds_texts
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.span_scores import span_probabilities
-from skdice.tags.pairing import kind_of, pairs_by_span
+from skdice.tags.pairing import Pair, kind_of, pairs_by_span
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span
 from skdice.text.alignment import typed_spans
@@ -98,45 +99,62 @@ def span_errors(
     sentences = None if X is None else as_sentences(X)
     if proba is not None:
         proba = [as_numbers("proba", table, 2) for table in as_row_list("proba", proba)]
-    for name, given in (("X", sentences), ("proba", proba)):
-        if given is not None and [len(row) for row in given] != [len(row) for row in true]:
+    _check_lengths_are_those_of(true, X=sentences, proba=proba)
+    errors = [
+        _errors(get_spans(there, scheme), get_spans(found, scheme))
+        for there, found in zip(true, pred, strict=True)
+    ]
+    records = [
+        {"row": i, "kind": kind_of(*pair), **_place("true", pair[0]), **_place("pred", pair[1])}
+        for i, row in enumerate(errors)
+        for pair in row
+    ]
+    if proba is not None:
+        scores = chain.from_iterable(_confidences(errors, proba, classes, scheme))
+        for record, score in zip(records, scores, strict=True):
+            record["confidence"] = float(score)
+    if sentences is not None:
+        for record, (right, wrong) in zip(records, chain.from_iterable(errors), strict=True):
+            tokens, (_, start, end) = sentences[record["row"]], wrong or right or ("", 0, 0)
+            record |= {"text": " ".join(tokens[start:end]), "sentence": " ".join(tokens)}
+    # A terminal of 80 columns shows the first and the last: what is wrong, and not where.
+    sentence, text = ([] if X is None else [name] for name in ("sentence", "text"))
+    places = ["true_start", "true_end", "pred_start", "pred_end"]
+    scored = [] if proba is None else ["confidence"]
+    columns = ["row", "kind", "true_type", *sentence, *places, *scored, "pred_type", *text]
+    return frame_of(records, columns)
+
+
+def _check_lengths_are_those_of(true: list[list[Any]], **given: Any) -> None:
+    lengths = [len(row) for row in true]
+    for name, rows in given.items():
+        if rows is not None and [len(row) for row in rows] != lengths:
             raise ValueError(
                 f"{name} and y_true differ in sentences or in their lengths: give those of the "
                 "same sentences, in the same order"
             )
-    pairs = []
-    for there, found in zip(true, pred, strict=True):
-        row = pairs_by_span(get_spans(there, scheme), get_spans(found, scheme))
-        errors = [pair for pair in row if pair[0] != pair[1]]
-        pairs.append(sorted(errors, key=lambda pair: (pair[0] or pair[1] or ("", 0))[1]))
-    scores: Any = None
-    if proba is not None:
-        spans: list[Any] = [[wrong or right for right, wrong in row] for row in pairs]
-        if classes is not None:
-            scores = span_probabilities(proba, spans, classes, scheme=scheme)
-        else:
-            rows = zip(proba, spans, strict=True)
-            scores = [[p[s:e].max(axis=1).min() for _, s, e in row] for p, row in rows]
-    records = []
-    for i, row in enumerate(pairs):
-        for j, (right, wrong) in enumerate(row):
-            record: dict[str, Any] = {"row": i, "kind": kind_of(right, wrong)}
-            for name, span in (("true", right), ("pred", wrong)):
-                for part, value in zip(PARTS, span or (None, None, None), strict=True):
-                    record[f"{name}_{part}"] = value
-            if scores is not None:
-                record["confidence"] = float(scores[i][j])
-            if sentences is not None:
-                _, start, end = wrong or right or ("", 0, 0)
-                record["text"] = " ".join(sentences[i][start:end])
-                record["sentence"] = " ".join(sentences[i])
-            records.append(record)
-    # A terminal of 80 columns shows the first and the last: what is wrong, and not where.
-    sentence, text = ([] if X is None else [name] for name in ("sentence", "text"))
-    places = ["true_start", "true_end", "pred_start", "pred_end"]
-    scored = [] if scores is None else ["confidence"]
-    columns = ["row", "kind", "true_type", *sentence, *places, *scored, "pred_type", *text]
-    return frame_of(records, columns)
+
+
+def _errors(true: list[Span], pred: list[Span]) -> list[Pair]:
+    """The pairs of a sentence that are not right, by their place."""
+    wrong = [pair for pair in pairs_by_span(true, pred) if pair[0] != pair[1]]
+    return sorted(wrong, key=lambda pair: (pair[0] or pair[1] or ("", 0))[1])
+
+
+def _place(name: str, span: Span | None) -> dict[str, Any]:
+    values = span or (None, None, None)
+    return {f"{name}_{part}": value for part, value in zip(PARTS, values, strict=True)}
+
+
+def _confidences(
+    errors: list[list[Pair]], proba: Any, classes: Sequence[str] | None, scheme: str
+) -> Any:
+    """The probability of the predicted span of each error, or of the missed one."""
+    spans: list[Any] = [[wrong or right for right, wrong in row] for row in errors]
+    if classes is not None:
+        return span_probabilities(proba, spans, classes, scheme=scheme)
+    rows = zip(proba, spans, strict=True)
+    return [[table[s:e].max(axis=1).min() for _, s, e in row] for table, row in rows]
 
 
 @checked

@@ -17,12 +17,12 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
-from skdice import __version__
 from skdice._checks import check_has, checked, shown
 from skdice._digest import digest
 from skdice._progress import Progress
 from skdice._tables import frame_of, text_table
 from skdice._types import Data
+from skdice._version import __version__
 from skdice.datasets.reading import parse_json
 from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update

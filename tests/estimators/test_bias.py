@@ -85,14 +85,14 @@ def test_counted_spans_equal_the_metric(data, scheme):
     y_pred = [[classes[i] for i in row[len(row) // 2 :]] for row in rows]
     flat = np.array([classes.index(tag) for row in y_pred for tag in row], dtype=int)
     counter, micro = SpanCounter(y_true, classes, scheme), Fbeta(average="micro")
-    assert micro.value(counter.counts(flat)) == pytest.approx(
+    assert micro._value(counter.counts(flat)) == pytest.approx(
         span_f1_score(y_true, y_pred, scheme=scheme)
     )
     # A tag that the model does not know still counts as missed.
     fewer = SpanCounter(y_true, classes[:2], scheme)
     only = [[classes[0]] * len(row) for row in y_true]
     expected = span_f1_score(y_true, only, scheme=scheme)
-    assert micro.value(fewer.counts(np.zeros(len(flat), dtype=int))) == pytest.approx(expected)
+    assert micro._value(fewer.counts(np.zeros(len(flat), dtype=int))) == pytest.approx(expected)
 
 
 @pytest.mark.slow

@@ -200,7 +200,7 @@ def test_a_plain_o_is_the_background(tiny_backbone):
         classes = tagger.classes_.tolist()
         flat = np.array([classes.index(tag) for row in predicted for tag in row])
         counts = SpanCounter(y, classes, "plain").counts(flat)
-        assert Fbeta(average="micro").value(counts) == pytest.approx(want)
+        assert Fbeta(average="micro")._value(counts) == pytest.approx(want)
     assert tagger.score(X, y) == token_f1_score(y, tagger.predict(X))
 
 

@@ -33,7 +33,7 @@ def test_the_table_of_promises_is_what_the_bound_asks(page, promises):
 
 @pytest.mark.parametrize("share", [0.8, 0.95])
 def test_the_fewest_positives_are_those_that_a_fit_asks_for(promises, share):
-    _, needed, _ = PrecisionAtRecall(share).least_evidence(10_000, 10_000)
+    _, needed, _ = PrecisionAtRecall(share)._least_evidence(10_000, 10_000)
     assert promises.fewest(share, 0) == needed
     assert promises.fewest(share, 1) > needed
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from torch import nn
 
-from skdice.metrics.decisions.objectives import Objective
 from tests.hostile.values import Domain
 
 ROOT = Path(__file__).parents[2]
@@ -126,9 +125,6 @@ def _methods(cls: type, qualified: str) -> Iterator[Target]:
         documented = "Parameters\n" in (inspect.getdoc(method) or "") or not issubclass(
             cls, nn.Module
         )
-        # Those of an objective take what its tuner has counted.
-        if issubclass(cls, Objective):
-            continue
         if not hidden and documented and name not in ("set_params", "get_params"):
             yield Target(f"{qualified}.{name}", method, cls, name)
 

@@ -304,7 +304,7 @@ def test_a_test_of_a_bound_against_all_ways_to_divide(confidence):
         hits = rng.integers(trials[0] + 1, size=6)
         expected = [fisher(int(k), int(trials[0]), share) <= 1 - confidence for k in hits]
         assert bound.sure(hits, same, share, level)[0].tolist() == expected
-        least = bound.fewest_trials(share, 20_000)
+        least = bound._fewest_trials(share, 20_000)
         assert fisher(least, least, share) <= 1 - confidence
         assert all(fisher(n, n, share) > 1 - confidence for n in range(1, least))
 
@@ -370,7 +370,7 @@ def test_low_precisions_are_broken_in_at_most_5_percent_of_the_draws():
         rng = np.random.default_rng(seed)
         rows = two_classes(margins, (rng.uniform(size=6000) < p).astype(int))
         _, steps = rows.counts_by_shift([0], np.zeros(1))
-        held = np.flatnonzero(RecallAtPrecision(0.08).promised(steps))
+        held = np.flatnonzero(RecallAtPrecision(0.08)._promised(steps))
         if not len(held):
             continue
         n_promised += 1
@@ -482,11 +482,11 @@ def test_a_bound_out_of_reach_is_named():
 
 def test_the_evidence_that_a_bound_needs():
     for enough, few in ((39, 38), (1000, 10)):
-        assert RecallAtPrecision(0.9).least_evidence(5000, enough)[1] <= enough
-        assert PrecisionAtRecall(0.9).least_evidence(5000, few)[1] > few
-    assert AlertBudget(50).least_evidence(79, 0) == (79, 79, "rows")
-    assert AlertBudget(50).least_evidence(78, 78)[1] > 78
-    assert AlertBudget(1e-9).least_evidence(10_000, 0)[1] == 10_001
+        assert RecallAtPrecision(0.9)._least_evidence(5000, enough)[1] <= enough
+        assert PrecisionAtRecall(0.9)._least_evidence(5000, few)[1] > few
+    assert AlertBudget(50)._least_evidence(79, 0) == (79, 79, "rows")
+    assert AlertBudget(50)._least_evidence(78, 78)[1] > 78
+    assert AlertBudget(1e-9)._least_evidence(10_000, 0)[1] == 10_001
 
 
 @pytest.mark.parametrize(
@@ -827,7 +827,7 @@ def test_the_errors_of_all_places_of_a_test_add_up_to_what_is_allowed(confidence
     )
     n = np.arange(1, 4001)[:, None]
     bound = RecallAtPrecision(0.5, confidence=confidence)
-    bound.promised(Counts(n, n, np.array([4000]), n[:, 0], 4000))
+    bound._promised(Counts(n, n, np.array([4000]), n[:, 0], 4000))
     ((*levels,),) = asked
     assert len(levels) >= 4
     error = 1 - confidence

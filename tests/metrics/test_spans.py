@@ -352,7 +352,7 @@ def test_tokens_that_nobody_annotated_do_not_count(scheme, mode):
         flat = np.array([classes.index(tag) for row in y_pred for tag in row])
         if mode == "lenient":
             counts = SpanCounter(y_true, classes, scheme).counts(flat)
-            assert Fbeta(average="micro").value(counts) == scores[0][2]
+            assert Fbeta(average="micro")._value(counts) == scores[0][2]
 
 
 def test_a_prediction_is_compared_by_its_annotated_tokens():

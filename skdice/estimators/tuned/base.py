@@ -168,9 +168,9 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             held = np.unique(np.concatenate([held for _, held in splits]))
             X, y = take(X, held), take(y, held)
         first, _ = _first_of_equals(zip(row_keys(X), row_keys(y), strict=True))
-        there, needed, what = self.scoring.least_evidence(len(first), n_true(take(y, first)))
+        there, needed, what = self.scoring._least_evidence(len(first), n_true(take(y, first)))
         if needed > there:
-            share = self.scoring.in_words(self.scoring.share)
+            share = self.scoring._in_words(self.scoring._share)
             raise ValueError(
                 f"scoring={self.scoring!r} cannot be promised: there are {there} {what} to tune "
                 f"on, too few for {share} at {100 * self.scoring.confidence:g}% confidence even "

@@ -209,62 +209,27 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         check_validation(X_val, y_val)
         if X is None:
             raise TypeError("X=None must hold a row for each label of y")
-        labels, classes, several = _read_targets(y)
-        if not len(labels):
-            raise ValueError("y holds 0 samples: a decision is tuned on one at least")
-        if several and len(classes) == 1 and not isinstance(self.estimator, ClassScores):
-            raise ValueError(
-                f"y names one label only, {str(classes[0])!r}: give a yes or no for each row, as "
-                f"in [{str(classes[0])!r} in row for row in y]"
-            )
-        if self.cv == "prefit" and X_val is None:
-            check_is_fitted(self.estimator)
-            names = self.estimator.classes_
-            if several and not isinstance(names, list):
-                labels = known_labels(y, names, missing=True)
-            classes = classes if isinstance(names, list) else np.asarray(names)
-            if not several:
-                check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
+        prefit = self.cv == "prefit" and X_val is None
+        labels, classes, several = self._targets(y, prefit)
         check_rows(self.estimator, X)
         X, y = indexable(X, _rows_of(labels, classes) if several else y)
-        kind, positive = "labels" if several else "two" if len(classes) == 2 else "classes", None
-        if kind == "two" and self.cv == "prefit" and X_val is None:
-            positive = positive_of(self.estimator, labels, self.pos_label)
-        elif kind == "two":
-            positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
+        positive = None
+        if len(classes) == 2 and not several:
+            positive = self._positive_of_two(labels, classes, prefit)
+        kind = "labels" if several else "classes" if positive is None else "two"
         resolve_scoring(self.scoring, kind, classes, positive)
-        if self.reject and isinstance(self.scoring, Bound):
-            raise ValueError(
-                f"reject={self.reject} does not go with scoring={self.scoring!r}: leave one out, "
-                "or give scoring=RejectAt(0.95), which chooses the share"
-            )
-        if self.reject or isinstance(self.scoring, RejectAt):
-            check_reject_label(self.reject_label, classes, several)
+        self._check_rejecting(classes, several)
         n_positives = partial(_n_positives, classes, positive)
         splits: Any = ()
         if X_val is not None:
-            if several:
-                y_val = _rows_of(known_labels(y_val, classes, True, "y_val", True), classes)
-            else:
-                y_val = column_or_1d(as_labels(y_val, name="y_val"))
-                check_known(labels.tolist(), y_val.tolist(), "labels")
-            check_consistent_length(X_val, y_val)
-            if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
-                raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
+            y_val = _validation_targets(y_val, labels, classes, several)
+            _check_like(X, X_val, y_val)
             self._check_evidence(X_val, y_val, n_positives)
-        elif self.cv != "prefit":
+        elif not prefit:
             splits = self._folds(X, labels, groups)
             self._check_evidence(X, y, n_positives, splits)
         parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
-        self.multilabel_ = several
-        if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
-            self.estimator_.classes_ = classes  # it was fitted on rows without names
-        self.classes_ = classes if several else self.estimator_.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-        if self._kind == "two":
-            self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
+        self._learn_classes(labels, classes, several)
         held = self._held_out(parts)
         self.reject_margin_: Any = None  # `_search` finds some
         self._tune(*held, parts)
@@ -275,6 +240,55 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             self.tuned_for_["reject_margin"] = self.reject_margin_
         self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
+
+    def _targets(self, y: Any, prefit: bool) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
+        labels, classes, several = _read_targets(y)
+        if not len(labels):
+            raise ValueError("y holds 0 samples: a decision is tuned on one at least")
+        if several and len(classes) == 1 and not isinstance(self.estimator, ClassScores):
+            raise ValueError(
+                f"y names one label only, {str(classes[0])!r}: give a yes or no for each row, as "
+                f"in [{str(classes[0])!r} in row for row in y]"
+            )
+        if not prefit:
+            return labels, classes, several
+        check_is_fitted(self.estimator)
+        names = self.estimator.classes_
+        if not isinstance(names, list):  # scikit-learn's trees have a list of arrays
+            classes = np.asarray(names)
+            labels = known_labels(y, names, missing=True) if several else labels
+        if not several:
+            check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
+        return labels, classes, several
+
+    def _positive_of_two(self, labels: np.ndarray, classes: np.ndarray, prefit: bool) -> int:
+        """The index of the positive class that the fitted estimator has, or will have."""
+        if prefit:
+            return positive_of(self.estimator, labels, self.pos_label)
+        return positive_before_fit(self.estimator, labels, classes, self.pos_label)
+
+    def _check_rejecting(self, classes: np.ndarray, several: bool) -> None:
+        """Refuse rows left to a person beside a bound, and a label for them that is a class."""
+        if self.reject and isinstance(self.scoring, Bound):
+            raise ValueError(
+                f"reject={self.reject} does not go with scoring={self.scoring!r}: leave one out, "
+                "or give scoring=RejectAt(0.95), which chooses the share"
+            )
+        if self.reject or isinstance(self.scoring, RejectAt):
+            check_reject_label(self.reject_label, classes, several)
+
+    def _learn_classes(self, labels: np.ndarray, classes: np.ndarray, several: bool) -> None:
+        """Set the classes and the positive one of two, as the fitted estimator has them."""
+        self.multilabel_ = several
+        if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
+            self.estimator_.classes_ = classes  # it was fitted on rows without names
+        self.classes_ = classes if several else self.estimator_.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        if self._kind == "two":
+            self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
 
     def predict(self, X: Data) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels.
@@ -443,6 +457,24 @@ def _n_positives(classes: np.ndarray, positive: int | None, y: Any) -> int:
     if positive is None:
         return int((known_labels(y, classes, True, missing=True) == 1).sum())
     return int(np.sum(np.asarray(y) == classes[positive]))
+
+
+def _validation_targets(
+    y_val: Any, labels: np.ndarray, classes: np.ndarray, several: bool
+) -> np.ndarray:
+    """Labels to tune on, of those in `labels`."""
+    if several:
+        return _rows_of(known_labels(y_val, classes, True, "y_val", True), classes)
+    found: np.ndarray = column_or_1d(as_labels(y_val, name="y_val"))
+    check_known(labels.tolist(), found.tolist(), "labels")
+    return found
+
+
+def _check_like(X: Any, X_val: Any, y_val: Any) -> None:
+    """Refuse rows to tune on of another number than their labels, or of other columns than X."""
+    check_consistent_length(X_val, y_val)
+    if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
+        raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
 
 
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:

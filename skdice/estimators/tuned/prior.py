@@ -139,38 +139,12 @@ def adapt_prior(
     >>> moved.prior_shift_.after.tolist()
     [0.7, 0.3]
     """
-    tuned = isinstance(model, BiasTunedClassifier)
-    check_has("model", model, "predict_proba", "classes_")
     check_validation(X_val, y_val)
-    if (X_new is None) == (prior is None):
-        raise ValueError(
-            "give X_new, rows without labels, or prior, known frequencies: one of them"
-        )
-    if not 1 <= n_bootstraps <= MOST_DRAWS or random_state < 0:
-        raise ValueError(
-            f"n_bootstraps={n_bootstraps} must be 1 to {MOST_DRAWS:,}, and random_state 0 or more"
-        )
-    if tuned and isinstance(model.scoring, Bound):
-        raise ValueError(
-            f"model was tuned for {model.scoring!r}, a bound that was promised for the frequencies "
-            "of its held-out rows only: tune it for an F1 or a cost, or give its estimator_"
-        )
+    _check_request(model, X_new, prior, n_bootstraps, random_state)
     around = as_tuned(model)
-    inner, classes, several = around.estimator_, around.classes_, around.multilabel_
+    classes, several = around.classes_, around.multilabel_
     held = _held_out(around, X_val, y_val)
-    if held is not None:
-        logits, truth = held
-        counts = truth.sum(axis=0) if several else np.bincount(truth, minlength=len(classes))
-        before = counts / len(truth)
-        temperature, bias = calibrate(logits, truth, biases=True)
-    elif prior is not None and hasattr(inner, "class_counts_"):
-        before = inner.class_counts_ / inner.n_samples_seen_
-        temperature, bias = 1.0, np.zeros(len(classes))
-    else:
-        raise ValueError(
-            "X_val and y_val are missing: give labelled rows that the model was not trained on, or "
-            "tune it first by BiasTunedClassifier, which keeps its held-out rows"
-        )
+    before, temperature, bias = _frequencies(around, held, known=prior is not None)
     if absent := classes[(before <= 0) | (before >= 1 if several else False)].tolist():
         without = ", or none without them" if several else ""
         raise ValueError(f"y_val has no row of {absent}{without}: give such rows")
@@ -181,29 +155,75 @@ def adapt_prior(
         assert held is not None
         estimate = _Estimate(*held, before, several, np.random.default_rng(random_state))
         with naming({"X": "X_new"}):
-            rows = (log_odds if several else log)(inner.predict_proba(X_new))
+            rows = (log_odds if several else log)(around.estimator_.predict_proba(X_new))
         found = estimate.shift(classes, rows, temperature, bias, int(n_bootstraps))
-        if found.p_value is not None and found.p_value <= DOUBTFUL:
-            warn(
-                "X_new does not look like the held-out rows with other frequencies "
-                f"(p = {found.p_value:.3f}): the texts of a class have changed too. The estimate "
-                "may be off, so check the decision on some labelled rows",
-                DecisionWarning,
-            )
+        _tell_of_doubt(found.p_value)
     moved = copy.copy(around)
-    if not tuned:
+    if not isinstance(model, BiasTunedClassifier):
         moved.bias_, moved.temperature_ = bias, temperature
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(moved, name, getattr(model, name))
-        if moved._kind == "two":
-            labels = classes if y_val is None else known_labels(y_val, classes, False)
-            moved.positive_ = positive_of(model, labels)
+        _take_from(moved, model, y_val)
     odds = logit if several else np.log
     moved.bias_ = moved.bias_ + temperature * (odds(found.after) - odds(before))
     moved.bias_draws_ = np.zeros((0, len(classes)))  # were drawn for the frequencies before
     moved.prior_shift_ = found
     return moved
+
+
+def _check_request(model: Any, X_new: Any, prior: Any, n_bootstraps: int, seed: int) -> None:
+    """Refuse arguments that do not go together."""
+    check_has("model", model, "predict_proba", "classes_")
+    if (X_new is None) == (prior is None):
+        raise ValueError(
+            "give X_new, rows without labels, or prior, known frequencies: one of them"
+        )
+    if not 1 <= n_bootstraps <= MOST_DRAWS or seed < 0:
+        raise ValueError(
+            f"n_bootstraps={n_bootstraps} must be 1 to {MOST_DRAWS:,}, and random_state 0 or more"
+        )
+    if isinstance(model, BiasTunedClassifier) and isinstance(model.scoring, Bound):
+        raise ValueError(
+            f"model was tuned for {model.scoring!r}, a bound that was promised for the frequencies "
+            "of its held-out rows only: tune it for an F1 or a cost, or give its estimator_"
+        )
+
+
+def _frequencies(
+    tuned: BiasTunedClassifier, held: tuple[np.ndarray, np.ndarray] | None, *, known: bool
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """The frequencies of the classes so far, and a temperature and biases that calibrate."""
+    n_classes, inner = len(tuned.classes_), tuned.estimator_
+    if held is not None:
+        logits, truth = held
+        several = tuned.multilabel_
+        counts = truth.sum(axis=0) if several else np.bincount(truth, minlength=n_classes)
+        return counts / len(truth), *calibrate(logits, truth, biases=True)
+    if known and hasattr(inner, "class_counts_"):
+        return inner.class_counts_ / inner.n_samples_seen_, 1.0, np.zeros(n_classes)
+    raise ValueError(
+        "X_val and y_val are missing: give labelled rows that the model was not trained on, or "
+        "tune it first by BiasTunedClassifier, which keeps its held-out rows"
+    )
+
+
+def _tell_of_doubt(p_value: float | None) -> None:
+    if p_value is not None and p_value <= DOUBTFUL:
+        warn(
+            "X_new does not look like the held-out rows with other frequencies "
+            f"(p = {p_value:.3f}): the texts of a class have changed too. The estimate "
+            "may be off, so check the decision on some labelled rows",
+            DecisionWarning,
+        )
+
+
+def _take_from(moved: BiasTunedClassifier, model: Any, y_val: Any) -> None:
+    """Give a decision the columns and the positive class of a model that was not tuned."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(model, name):
+            setattr(moved, name, getattr(model, name))
+    if moved._kind == "two":
+        classes = moved.classes_
+        labels = classes if y_val is None else known_labels(y_val, classes, False)
+        moved.positive_ = positive_of(model, labels)
 
 
 def _held_out(

@@ -83,37 +83,37 @@ class Bound(Objective):
 
     def __post_init__(self) -> None:
         check_between("confidence", self.confidence, 0, 1)
-        check_between(self.parameter, self.asked, 0, self.most)
+        check_between(self.parameter, self._asked, 0, self.most)
 
     @property
-    def asked(self) -> float:
+    def _asked(self) -> float:
         """Bound that the user gave."""
         bound: float = getattr(self, self.parameter)
         return bound
 
     @property
-    def share(self) -> float:
+    def _share(self) -> float:
         """Share of the trials that must succeed."""
-        return self.asked
+        return self._asked
 
     @abstractmethod
-    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Successes and trials of the share that is bounded, for each decision."""
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Recall, which the bound leaves to be maximised."""
         hits, _, true = counts.pooled
         return hits / np.maximum(true, 1)
 
-    def describe(self) -> str:
+    def _describe(self) -> str:
         """Name of what is maximised."""
         return self.maximised
 
-    def in_full(self) -> str:
+    def _in_full(self) -> str:
         """What is maximised within which bound."""
-        return f"the highest {self.maximised} at {self.in_words(self.share)}"
+        return f"the highest {self.maximised} at {self._in_words(self._share)}"
 
-    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
+    def _resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Refuse classes without a background."""
         if kind == "classes":
             raise ValueError(
@@ -122,53 +122,55 @@ class Bound(Objective):
             )
         return self
 
-    def holds(self, counts: Counts) -> np.ndarray:
+    def _holds(self, counts: Counts) -> np.ndarray:
         """Return True for decisions that reach the share on the rows that were counted."""
-        successes, trials = self.trials(counts)
-        reached: np.ndarray = (trials == 0) | (successes >= self.share * trials)
+        successes, trials = self._trials(counts)
+        reached: np.ndarray = (trials == 0) | (successes >= self._share * trials)
         return reached
 
-    def promised(self, steps: Counts, share: float | None = None) -> np.ndarray:
+    def _promised(self, steps: Counts, share: float | None = None) -> np.ndarray:
         """Steps at which the share holds for new rows; they go from strict to loose thresholds."""
-        share = self.share if share is None else share
-        successes, trials = self.trials(steps)
+        share = self._share if share is None else share
+        successes, trials = self._trials(steps)
         turn = slice(None, None, -1 if self.loose_first else 1)
         successes, trials = successes[turn], trials[turn]
         order, starts = self._tests(steps, trials, share)
         # Bonferroni's inequality for the promises of all places: see the class.
         levels = [(1 - self.confidence) * (1 if i < 2 else 0.5**i) for i in range(len(starts))]
-        sure = self.sure(successes[order], trials[order], share, levels)
+        sure = self._sure(successes[order], trials[order], share, levels)
         held = np.zeros(len(successes), dtype=bool)
         for start, passed in zip(starts, sure, strict=True):
             fails = np.flatnonzero(~passed[start:])
             held[order[start : start + fails[0] if len(fails) else None]] = True
         return held[turn]
 
-    def best_share(self, steps: Counts) -> float:
+    def _best_share(self, steps: Counts) -> float:
         """Highest share that could have been promised; 0 if none."""
         # In thousandths, as they are told.
-        shares = np.unique(np.floor(self.share * np.arange(1, 200) * 5) / 1000)[::-1]
-        held = (float(s) for s in shares if s > 0 and self.promised(steps, s).any())
+        shares = np.unique(np.floor(self._share * np.arange(1, 200) * 5) / 1000)[::-1]
+        held = (float(s) for s in shares if s > 0 and self._promised(steps, s).any())
         return next(held, 0.0)
 
-    def promise(self, share: float) -> Promise:
+    def _promise(self, share: float) -> Promise:
         """Promise of a share."""
-        return Promise(self.measure, self.asked, round(self.from_share(share), 9), self.confidence)
+        return Promise(
+            self.measure, self._asked, round(self._from_share(share), 9), self.confidence
+        )
 
-    def from_share(self, share: float) -> float:
+    def _from_share(self, share: float) -> float:
         """Share in the unit of `asked`."""
         return share
 
-    def in_words(self, share: float) -> str:
+    def _in_words(self, share: float) -> str:
         """Share as the user gives it, with its name."""
         return f"{self.measure} {share:.3g}"
 
-    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
+    def _least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
         """Evidence that rows can give at most and that the bound needs, and what is counted."""
         there = n_rows if self.evidence == "rows" else n_true
-        return there, self.fewest_trials(self.share, there), self.evidence
+        return there, self._fewest_trials(self._share, there), self.evidence
 
-    def sure(
+    def _sure(
         self, successes: np.ndarray, trials: np.ndarray, share: float, levels: Sequence[float]
     ) -> list[np.ndarray]:
         """Return True where new trials, half as many, reach a share, for each level of error."""
@@ -188,7 +190,7 @@ class Bound(Objective):
 
         return [successes >= fewest(level) for level in levels]
 
-    def fewest_trials(self, share: float, most: int) -> int:
+    def _fewest_trials(self, share: float, most: int) -> int:
         """Number of trials that is needed if all succeed; `most` + 1 if that is not enough."""
         n = np.arange(1, most + 2)
         new = np.ceil(n / 2)
@@ -216,7 +218,7 @@ class Bound(Objective):
 class OfPredicted(Bound):
     """Base of the bounds on the share of the predicted that are right."""
 
-    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Hits among the predicted."""
         hits, predicted, _ = counts.pooled
         return hits, predicted
@@ -230,7 +232,7 @@ class OfPredicted(Bound):
         # rows as would hold ten hits. Sizes grow by a tenth. A false alarm among the surest rows
         # would end a single sequence, so that others begin at four times as many rows each.
         most = int(trials.max(initial=0))
-        least = max(self.fewest_trials(share, most), min(FEWEST_HITS / share, most))
+        least = max(self._fewest_trials(share, most), min(FEWEST_HITS / share, most))
         sizes, places = (least * ratio ** np.arange(400.0) for ratio in (1.1, 4))
         order = np.unique(np.searchsorted(trials, sizes[sizes <= most]))
         return order, np.searchsorted(trials[order], places[places <= most]).tolist()
@@ -313,12 +315,12 @@ class PrecisionAtRecall(Bound):
     maximised: ClassVar[str] = "precision"
     loose_first: ClassVar[bool] = True
 
-    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Hits among the true."""
         hits, _, true = counts.pooled
         return hits, true
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Precision, which the bound leaves to be maximised."""
         hits, predicted, _ = counts.pooled
         return hits / np.maximum(predicted, 1)
@@ -358,19 +360,19 @@ class AlertBudget(Bound):
     maximised: ClassVar[str] = "recall"
 
     @property
-    def share(self) -> float:
+    def _share(self) -> float:
         """Share of the rows without an alert."""
         return 1 - self.per_thousand / 1000
 
-    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Rows without an alert among all."""
         return counts.n_rows - counts.alerts, np.full(np.shape(counts.alerts), counts.n_rows)
 
-    def from_share(self, share: float) -> float:
+    def _from_share(self, share: float) -> float:
         """Alerts in 1,000 rows."""
         return 1000 * (1 - share)
 
-    def in_words(self, share: float) -> str:
+    def _in_words(self, share: float) -> str:
         """Alerts in 1,000 rows."""
         return f"{1000 * (1 - share):.3g} {self.measure}"
 

@@ -59,7 +59,7 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
             "skdice.metrics, or a function of true and predicted labels"
         )
     if isinstance(scoring, Objective):
-        return scoring.resolve(kind, classes, positive)
+        return scoring._resolve(kind, classes, positive)
     if isinstance(scoring, type) or not callable(scoring):
         raise TypeError(
             f"scoring={shown(scoring)} must be a name, an objective such as Fbeta(2), or a function"
@@ -79,7 +79,7 @@ def in_full(scoring: Any, objective: Any) -> str:
     if objective == LOG_LOSS:
         return "calibrated probabilities"
     if isinstance(objective, Objective):
-        return (scoring if isinstance(scoring, Objective) else objective).in_full()
+        return (scoring if isinstance(scoring, Objective) else objective)._in_full()
     return str(getattr(scoring, "__name__", "a function"))
 
 

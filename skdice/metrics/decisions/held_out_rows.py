@@ -81,7 +81,7 @@ class BinaryRows:
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """Return a score of decisions."""
         if not callable(objective):
-            return float(objective.value(self._table(*self._found(decisions))))
+            return float(objective._value(self._table(*self._found(decisions))))
         named = decisions.astype(int)
         if self.class_names is not None:
             named = self.class_names[named[:, 0]]
@@ -136,7 +136,7 @@ class BinaryRows:
         """The best bias that all labels share, where they count together."""
         shifts, steps = self.counts_by_shift([*range(self.n_biases)], np.zeros(self.n_biases))
         if not callable(objective):
-            return float(shifts[objective.value(steps).argmax()])
+            return float(shifts[objective._value(steps).argmax()])
         shifts = shifts[np.linspace(0, len(shifts) - 1, _N_STEPS).astype(int)]
         scores = [self.score(objective, self.decide(shift)) for shift in shifts]
         return float(shifts[int(np.argmax(scores))])
@@ -147,7 +147,7 @@ class BinaryRows:
         hits, predicted = steps.hits[:, 0], steps.predicted[:, 0]
         # A threshold is best right below a positive row, or where none or all are predicted.
         kept = np.unique([0, *(np.flatnonzero(np.diff(hits)) + 1), len(shifts) - 1])
-        if not (callable(objective) or objective.alarms_never_gain):  # or right above one
+        if not (callable(objective) or objective._alarms_never_gain):  # or right above one
             kept = np.union1d(kept, np.flatnonzero(np.diff(hits)))
         if len(kept) > _N_STEPS and (callable(objective) or self.n_biases > 1):
             kept = kept[np.linspace(0, len(kept) - 1, _N_STEPS).astype(int)]
@@ -162,7 +162,7 @@ class BinaryRows:
         else:
             tables = [np.tile(part, (len(kept), 1)) for part in self._found(decisions)]
             tables[0][:, label], tables[1][:, label] = hits[kept], predicted[kept]
-            scores = objective.value(self._table(*tables))
+            scores = objective._value(self._table(*tables))
         if scores.max() <= now + 1e-12:
             return float(bias[label])
         ties = shifts[kept][scores >= scores.max() - 1e-12]
@@ -219,7 +219,7 @@ class ClassRows:
         """Return a score of decisions."""
         if callable(objective):
             return _number(objective(self.y_true, self.class_names[decisions]))
-        return float(objective.value(self.counts(decisions, [*range(self.n_biases)])))
+        return float(objective._value(self.counts(decisions, [*range(self.n_biases)])))
 
     def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
         """Counts of some classes."""
@@ -277,7 +277,7 @@ class ClassRows:
             return total
 
         counts = Counts(hits, predicted, true, np.zeros(()), int(known.sum()))
-        return objective.value(replace(counts, sum_by_pair=sum_by_pair))
+        return objective._value(replace(counts, sum_by_pair=sum_by_pair))
 
 
 @dataclass
@@ -313,7 +313,7 @@ class SpanRows:
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """Return a score of decisions."""
         if not callable(objective):
-            return float(objective.value(self.counter.counts(decisions)))
+            return float(objective._value(self.counter.counts(decisions)))
         named = np.split(np.asarray(self.classes)[decisions], self.ends[:-1])
         return _number(objective(self.tags, [row.tolist() for row in named]))
 
@@ -343,7 +343,7 @@ class SpanRows:
         self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
     ) -> np.ndarray:
         """Return the score at each step, where tokens become class `k` one after another."""
-        return objective.value(self.counter.counts_by_step(k, rival, steps, n_steps))
+        return objective._value(self.counter.counts_by_step(k, rival, steps, n_steps))
 
     def of_types(self, each: bool) -> dict[str, list[int]]:
         """The tags of each type, or all but the background."""

@@ -19,23 +19,23 @@ __all__ = ["Cost", "Fbeta"]
 class Objective(ABC):
     """Base of the objectives that `BiasTunedClassifier` and `BiasTunedTagger` maximise.
 
-    A new objective is a frozen dataclass with `value` and `describe`. Its fields are parameters
+    A new objective is a frozen dataclass with `_value` and `_describe`. Its fields are parameters
     that a search reaches, as in ``scoring__beta``.
     """
 
     @abstractmethod
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Number for each decision in `counts`; higher is better."""
 
     @abstractmethod
-    def describe(self) -> str:
-        """Name of what `value` gives, for an axis."""
+    def _describe(self) -> str:
+        """Name of what `_value` gives, for an axis."""
 
-    def in_full(self) -> str:
+    def _in_full(self) -> str:
         """Words for what a decision was tuned for."""
-        return self.describe()
+        return self._describe()
 
-    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
+    def _resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Objective for decisions of one kind.
 
         Parameters
@@ -54,8 +54,8 @@ class Objective(ABC):
         return self
 
     @property
-    def alarms_never_gain(self) -> bool:
-        """True if one more false alarm never raises `value`: fewer thresholds are tried then."""
+    def _alarms_never_gain(self) -> bool:
+        """True if one more false alarm never raises `_value`: fewer thresholds are tried then."""
         return True
 
     # ---- scikit-learn's parameters
@@ -108,7 +108,7 @@ class Fbeta(Objective):
         check_between("beta", self.beta, 0, 1e6)
         check_choice("average", self.average, ("auto", "micro", "macro"))
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Score; a macro average is over the kinds that are true or predicted."""
         if self.average == "auto":
             hits, predicted, true = counts.of_positives
@@ -123,11 +123,11 @@ class Fbeta(Objective):
         mean: np.ndarray = scores.sum(axis=-1) / np.maximum((total > 0).sum(axis=-1), 1)
         return mean
 
-    def describe(self) -> str:
+    def _describe(self) -> str:
         """F with beta and average."""
         return f"F{self.beta:g}" + ("" if self.average == "auto" else f", {self.average}")
 
-    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
+    def _resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Score with the average that ``"auto"`` stands for."""
         if self.average != "auto" or kind == "two":
             return self
@@ -138,13 +138,13 @@ class Fbeta(Objective):
 class BalancedAccuracy(Objective):
     """The mean of the classes' recalls."""
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Mean over the classes that are true."""
         recalls = counts.hits / np.maximum(counts.true, 1)
         mean: np.ndarray = recalls.sum(axis=-1) / np.maximum((counts.true > 0).sum(axis=-1), 1)
         return mean
 
-    def describe(self) -> str:
+    def _describe(self) -> str:
         """Name of the score."""
         return "balanced accuracy"
 
@@ -214,22 +214,22 @@ class Cost(Objective):
     def _by_name(costs: Mapping[Any, float]) -> str:
         return ", ".join(f"{true} taken for {found}: {c:g}" for (true, found), c in costs.items())
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Mean cost of a row, negative."""
         mean: np.ndarray = -counts.total(np.array(self.matrix)) / np.maximum(counts.n_rows, 1)
         return mean
 
-    def describe(self) -> str:
+    def _describe(self) -> str:
         """Sign and name of the cost."""
         return "minus the mean cost"
 
-    def in_full(self) -> str:
+    def _in_full(self) -> str:
         """What each mistake costs."""
         if isinstance(self.matrix, dict):
             return f"the lowest cost ({self._by_name(self.matrix)})"
         return f"the lowest cost ({self!r})"
 
-    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
+    def _resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Cost as an array: of two classes the negative one first, of more as in `classes`."""
         names = np.asarray(classes).tolist()
         if isinstance(self.matrix, dict):
@@ -273,7 +273,7 @@ class Cost(Objective):
         return table
 
     @property
-    def alarms_never_gain(self) -> bool:
+    def _alarms_never_gain(self) -> bool:
         """True if a false alarm costs no less than a negative row."""
         return bool(self.matrix[0][1] >= self.matrix[0][0])
 

@@ -55,8 +55,8 @@ class RejectAt(OfPredicted):
     Examples
     --------
     >>> from skdice.metrics import RejectAt
-    >>> RejectAt(0.95).in_full()
-    'the fewest rows left to a person at accuracy of the decided rows 0.95'
+    >>> RejectAt(0.95)
+    RejectAt(confidence=0.95, each=False, strict=False, accuracy=0.95)
     """
 
     accuracy: float
@@ -67,11 +67,11 @@ class RejectAt(OfPredicted):
     successes_are: ClassVar[str] = "decided right"
     evidence: ClassVar[str] = "rows"
 
-    def in_full(self) -> str:
+    def _in_full(self) -> str:
         """What is left to a person for which bound."""
-        return f"the fewest rows left to a person at {self.in_words(self.share)}"
+        return f"the fewest rows left to a person at {self._in_words(self._share)}"
 
-    def resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
+    def _resolve(self, kind: str, classes: Sequence[Any], positive: int | None) -> Objective:
         """Refuse spans, of which there is no row to leave."""
         if kind == "spans":
             raise ValueError(f"scoring={self!r} is for classes and labels, and y has tags")
@@ -145,14 +145,14 @@ def _best_window(rows: BinaryRows, objective: Objective, share: float) -> np.nda
     # Windows begin and end between rows with different margins.
     ends = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1, [n]])
     worth = np.append(True, np.diff(hits[ends]) > 0)
-    if isinstance(objective, Cost) or not objective.alarms_never_gain:
+    if isinstance(objective, Cost) or not objective._alarms_never_gain:
         worth[:] = True  # a mean of costs can gain where a right no is left out
     first, last = _windows(ends, ends[worth], int(share * n + 1e-9))
     left, left_out = n - (last - first), hits[last] - hits[first]
     true = hits[-1] - left_out
     right = np.stack([left - first - (true - hits[first]), hits[first]], axis=-1)
     predicted, both = np.stack([left - first, first], -1), np.stack([left - true, true], -1)
-    values = objective.value(Counts(right, predicted, both, first, left, positive=1))
+    values = objective._value(Counts(right, predicted, both, first, left, positive=1))
     best = np.lexsort([last - first, np.round(values, 12)])[-1]  # of the best, the largest
     high, low = thresholds(ordered, np.array([first[best], last[best]]))
     return np.array([-(high + low) / 2, (high - low) / 2])

@@ -75,28 +75,28 @@ def bagged(rows: Any, best_bias: Callable[[Any], np.ndarray], n_draws: int) -> T
 
 def bounded(rows: BinaryRows | SpanRows, objective: Bound) -> tuple[np.ndarray, Promise]:
     """The bias with which a bound holds for new rows, and the rest is as good as can be."""
-    bias, share = np.zeros(rows.n_biases), objective.share
+    bias, share = np.zeros(rows.n_biases), objective._share
     groups = rows.groups(objective.each)
     while groups:
         missed = {}
         for name, together in groups.items():
             shifts, steps = rows.counts_by_shift(together, bias)
-            held = objective.promised(steps)
+            held = objective._promised(steps)
             if not held.any():
                 missed[name] = together
                 if len(groups) > 1:
                     continue
-                share = objective.best_share(steps)
+                share = objective._best_share(steps)
                 _tell(rows, objective, name, share, int(steps.true.max(initial=0)))
-                held = objective.promised(steps, share) if share else held
+                held = objective._promised(steps, share) if share else held
             if held.any():
-                values = np.where(held, objective.value(steps), -np.inf)
+                values = np.where(held, objective._value(steps), -np.inf)
                 bias[together] += shifts[int(values.argmax())]
         if not missed or len(groups) == 1:
             break
         # Those that are too rare to reach it by themselves are to reach it together.
         groups = {", ".join(missed): [i for together in missed.values() for i in together]}
-    return bias, objective.promise(share)
+    return bias, objective._promise(share)
 
 
 def _tell(
@@ -108,7 +108,7 @@ def _tell(
     told += f"{objective.successes_are},"
     sure = f"at {100 * objective.confidence:g}% confidence"
     if share:
-        told += f" the best that can be promised {sure} is {objective.in_words(share)}. Ask for"
+        told += f" the best that can be promised {sure} is {objective._in_words(share)}. Ask for"
         told += " that, lower the confidence,"
     else:
         told += f" no bound on {objective.measure} can be promised {sure}. Lower the confidence,"
