@@ -84,8 +84,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return with_fields
 
 
-Misaligned = Literal["raise", "drop", "fix"]
-Offsets = Literal["auto", "codepoints", "utf16", "bytes"]
+Misaligned = Literal["raise", "drop", "expand"]
+Offsets = Literal["auto", "codepoints", "utf16"]
 if TYPE_CHECKING:
     from skdice.datasets.row import Row
     from skdice.datasets.source import Source
@@ -198,12 +198,14 @@ class Columns:
         table, of_tool = self.of_table(), self._of_tool()
         source = source_of(path, self.encoding, table)
         chosen = {n: v for n, v in of_tool.items() if n in ("format", "layer", "feature")}
+        found = None
         if task == "auto":
-            task = task_of(source, {**table, **chosen})
+            found = task_of(source, {**table, **chosen})
+            task = found.task
         if chosen and task != "entities":
             raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
         kind = TASKS[task].file_kind or task
-        data = read_source(source, kind, options_of(kind, table, of_tool))
+        data = read_source(source, kind, options_of(kind, table, of_tool), found)
         return data if kind == task else replace(data, task=task)
 
 
@@ -213,11 +215,11 @@ class Files(Columns):
 
     on_misaligned: Annotated[
         Misaligned,
-        Option(help="Answers and entities that are not at their offset: raise, drop or fix."),
+        Option(help="Answers and entities that are not at their offset: raise, drop or expand."),
     ] = "raise"
     offsets: Annotated[
         Offsets,
-        Option(help="What offsets of entities count: codepoints, utf16 or bytes; auto finds out."),
+        Option(help="What offsets of entities count: codepoints or utf16; auto finds out."),
     ] = "auto"
     format: Annotated[
         SourceTool,

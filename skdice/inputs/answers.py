@@ -14,7 +14,7 @@ from skdice.inputs.rows import target_rows
 from skdice.inputs.texts import as_texts, is_whole_number, nearest_place
 
 Answer = tuple[int, str]
-MISALIGNED = ("raise", "drop", "fix")
+MISALIGNED = ("raise", "drop", "expand")
 
 
 def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]:
@@ -41,6 +41,13 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
     return pairs
 
 
+def check_misaligned(value: Any) -> None:
+    """Refuse what is no way to treat a misaligned answer or entity."""
+    if value == "fix":
+        raise ValueError("on_misaligned='fix' is 'expand' now: give on_misaligned='expand'")
+    check_choice("on_misaligned", value, MISALIGNED)
+
+
 def as_answers(
     y: Any,
     contexts: Sequence[str],
@@ -56,14 +63,14 @@ def as_answers(
         [...]}`` or list of such dicts, or None or [] for a question without an answer. `start`
         counts characters from 0.
     contexts : list of str
-    on_misaligned : {"raise", "drop", "fix"}, default="raise"
+    on_misaligned : {"raise", "drop", "expand"}, default="raise"
         What to do with an answer that the context does not hold at `start`: raise an error; leave
         the answer out; or move it to the nearest place that holds it. A row that loses all its
         answers is dropped.
     names : list of str or None, default=None
         What to call the rows in messages; None is ``y[i]``.
     """
-    check_choice("on_misaligned", on_misaligned, MISALIGNED)
+    check_misaligned(on_misaligned)
     names = names or [f"y[{i}]" for i in range(len(contexts))]
     rows = read_answers(y, len(contexts), names)
     found: list[list[Answer] | None] = []
@@ -139,10 +146,10 @@ def _align(context: str, start: int, text: str, how: str, where: str) -> int | N
         return start
     if how == "drop":
         return None
-    if how == "fix":
+    if how == "expand":
         return nearest_place(context, text, start)
     raise ValueError(
         f"{where}: the answer {text!r} is not in the context at character {start}, which holds "
         f"{context[max(start, 0) : max(start, 0) + len(text)]!r}: give the right start, or "
-        "on_misaligned='fix' for the nearest place that holds it, or 'drop'"
+        "on_misaligned='expand' for the nearest place that holds it, or 'drop'"
     )

@@ -769,7 +769,7 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     result = run("train", squad, "--out", tmp_path / "other", *common)
     assert result.exit_code == 1
     assert "question 'b0'" in result.output
-    args = ("--out", tmp_path / "other", "--on-misaligned", "fix")
+    args = ("--out", tmp_path / "other", "--on-misaligned", "expand")
     assert run("train", squad, *args, *common).exit_code == 0
     # A prediction needs no answers, and SQuAD's evaluation needs every question.
     squad.write_text(text.replace('"text": "anna"', '"text": "nobody"'))
@@ -1030,7 +1030,7 @@ def test_train_says_what_it_read(files, tiny_backbone):
         (("train", "quote.csv"), 1, "give quoting=False if they are part"),
         (("train", "latin.conll"), 1, "such as encoding='latin-1', or convert it"),
         (("train", "flat"), 1, "give task='tagging'"),
-        (("train", "no.json"), 1, "on_misaligned='fix' for the nearest"),
+        (("train", "no.json"), 1, "on_misaligned='expand' for the nearest"),
         (("train", "test.conll", "--max-length", 2), 1, "max_length"),
         (("train", "test.conll", "--max-question-length", 9), 2, "is for questions"),
         (("train", "test.conll", "--header"), 1, "header=True is no option of read_conll"),

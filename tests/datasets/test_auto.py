@@ -65,7 +65,7 @@ def test_the_kind_of_a_file_is_seen(tmp_path):
 )
 def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     path = put(tmp_path, text, "a.txt")
-    assert read_dataset(path).task == task_of(Source(path)) == "tagging"
+    assert read_dataset(path).task == task_of(Source(path)).task == "tagging"
     assert read_dataset(path).y == read_conll(path)[1]
 
 
@@ -81,7 +81,7 @@ def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     ],
 )
 def test_texts_are_not_taken_for_columns(tmp_path, text):
-    assert task_of(Source(put(tmp_path, text, "a.txt"))) == "classification"
+    assert task_of(Source(put(tmp_path, text, "a.txt"))).task == "classification"
 
 
 def test_words_beside_one_text_make_no_file_of_tags(tmp_path):
@@ -100,17 +100,6 @@ def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
     with pytest.raises(ValueError, match="one column only") as error:
         read_dataset(put(tmp_path, "see you\n\nwin it now\n", "a"))
     assert "tagging" not in str(error.value)
-
-
-def test_a_table_asks_no_tool(tmp_path, monkeypatch):
-    from skdice.datasets import detection, texts
-
-    monkeypatch.setattr(detection, "formats", pytest.fail)
-    monkeypatch.setattr(texts, "formats", pytest.fail)
-    path = put(tmp_path, "id,text,label\n1,see you,ham\n2,win now,spam\n", "a.csv")
-    assert read_dataset(path).y == ["ham", "spam"]
-    words = "Sentence #,Word,Tag\n1,Ann,B-PER\n,sings,O\n2,Rome,B-LOC\n"
-    assert read_dataset(put(tmp_path, words, "b.csv")).y == [["B-PER", "O"], ["B-LOC"]]
 
 
 @pytest.mark.parametrize(

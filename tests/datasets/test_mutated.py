@@ -14,16 +14,13 @@ from skdice.datasets import (
     read_conll,
     read_conllu,
     read_dataset,
-    read_mrc_ner,
     read_squad,
     read_table,
     read_texts,
     write_annotations,
 )
 
-READERS = (
-    *(read_conll, read_conllu, read_dataset, read_mrc_ner, read_squad, read_table, read_texts),
-)
+READERS = (read_conll, read_conllu, read_dataset, read_squad, read_table, read_texts)
 
 CONLL = "Zoë\tB-PER\nlives\tO\n\nit\tO\nrains\tO\n\n"
 CONLLU = "1\tIt\tit\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\trains\train\tVERB\t_\t_\t0\troot\t_\t_\n\n"

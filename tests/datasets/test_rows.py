@@ -7,7 +7,8 @@ import json
 import pytest
 
 from skdice.datasets import read_dataset, write_annotations
-from skdice.datasets.dataset import rows_of, source_of, task_of
+from skdice.datasets.dataset import source_of, task_of
+from skdice.datasets.readers import READERS
 from skdice.datasets.row import Row
 from skdice.datasets.unlabelled import read_inputs
 
@@ -44,8 +45,8 @@ def test_a_file_becomes_rows(tmp_path, name, text, task, row):
     path = tmp_path / name
     path.write_text(text)
     source = source_of(path, "utf-8", {})
-    assert task_of(source) == task
-    rows = rows_of(source, task, {})
+    assert task_of(source).task == task
+    rows = READERS[task].read(source, {}).rows
     assert all(type(each) is Row for each in rows)
     assert rows[0] == row
     data = read_dataset(path)
@@ -72,7 +73,7 @@ def test_rows_of_a_tool_are_written_by_its_format(tmp_path):
     texts, meta = ["Ann sings", "It rains"], [{"id": 7}, {"id": 8}]
     for name in ("doccano", "prodigy", "label-studio", "spacy", "bioc", "jsonl"):
         path = write_annotations(tmp_path / f"{name}.json", texts, [ENTITIES, []], name, meta)
-        rows = rows_of(source_of(path, "utf-8", {}), "entities", {"format": name})
+        rows = READERS["entities"].read(source_of(path, "utf-8", {}), {"format": name}).rows
         found = [(row.x, row.y, str(row.meta["id"])) for row in rows]
         assert found == [("Ann sings", ENTITIES, "7"), ("It rains", [], "8")]
 

@@ -17,11 +17,11 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Format, as_json, if_any, of_each, without
-from skdice.datasets.reading import first_line, suffix_of
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.formats._base import Format, as_json, if_any, of_each
+from skdice.datasets.options import without
+from skdice.datasets.reading import suffix_of
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
-from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -32,28 +32,27 @@ _OURS = "skdice"  # the infon of metadata that are no strings
 class BioC(Format):
     """Documents of passages with annotations."""
 
-    rank = 60
     suffixes = (".xml",)
 
-    def claims(self, source: Source) -> bool:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+        if value is not None:
+            documents = _documents(value)
+            has_passages = (isinstance(d, dict) and isinstance(d.get("passages"), list)
+                            for d in documents)  # fmt: skip
+            return ("entities",) if any(has_passages) else ()
         if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy", ".conll"):
-            return False
-        is_xml = first_line(source.head).lstrip().startswith("<")
-        return is_xml and "<collection" in "\n".join(source.head[:100])
+            return ()
+        is_xml = source.first_line.lstrip().startswith("<")
+        return ("entities",) if is_xml and "<collection" in "\n".join(source.head[:100]) else ()
 
-    def holds(self, value: Any) -> tuple[str, ...]:
-        documents = _documents(value)
-        fits = any(isinstance(d, dict) and isinstance(d.get("passages"), list) for d in documents)
-        return ("entities",) if fits else ()
-
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         values = source.values if source.is_json else [("the file", _of_xml(source))]
         number = 0
         for place, value in values:
             for document in _documents(value):
                 number += 1
                 where = place if document is value else f"{place}, document {number}"
-                yield _row(source, where, document)
+                yield _row(source, where, document, wanted)
 
     def write(self, path: Path, rows: list[Row]) -> None:
         documents = [_document(i, row) for i, row in enumerate(rows)]
@@ -74,37 +73,48 @@ def _documents(value: Any) -> list[Any]:
     return [value] if "passages" in value else []
 
 
-def _row(source: Source, place: str, document: Any) -> Row:
-    text, moved = "", 0  # how far offsets are from the text's
-    spans: list[Entity] = []
-    identifiers: list[Any] = []
-    if source.listed(place, document, "annotations", dict) and source.labelled:
+def _row(source: Source, place: str, document: Any, wanted: Wanted) -> Row:
+    if source.listed(place, document, "annotations", dict) and wanted.labelled:
         raise source.fault(place, "an annotation stands outside the passages: move it into one")
+    text, moved = "", 0  # how far offsets are from the text's
+    spans: list[Span] = []
+    identifiers: list[Any] = []
     for passage in source.listed(place, document, "passages", dict):
         for piece in (passage, *source.listed(place, passage, "sentences", dict)):
-            offset, held = piece.get("offset", len(text)), piece.get("text")
+            offset = piece.get("offset", len(text))
             if type(offset) is not int:
                 raise source.fault(place, f"a passage has the offset {shown(offset)}")
-            begin = offset if piece is passage else offset + moved
+            held = _text_of(source, place, piece)
             if piece is not passage and passage.get("text"):
-                held = None
-            if isinstance(held, str) and held:
+                held = ""
+            if held:
                 gap = max(0, offset - (len(text) - moved)) if text else 0
                 if gap > 10_000_000:
                     raise source.fault(place, f"a passage has the offset {offset}")
                 text += "\n" * gap
-                begin = len(text)
+                moved = len(text) - offset
                 text += held
-            elif held is not None and not isinstance(held, str):
-                raise source.fault(place, f"a passage has the text {shown(held)}")
-            moved = begin - offset
-            listed = source.listed(place, piece, "annotations", dict)
-            for item in listed if source.labelled else ():
+            elif piece is passage:
+                moved = 0
+            for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
                 known = _infons_of(item)
-                if source.layer and not str(known.get("type")).endswith(source.layer):
-                    continue
-                spans.append(_span(source, place, item, moved, known))
-                identifiers.append(known.get("identifier"))
+                if not wanted.layer or str(known.get("type")).endswith(wanted.layer):
+                    spans.append(_span(source, place, item, moved, known, wanted.feature))
+                    identifiers.append(known.get("identifier"))
+    metadata = _metadata_of(source, place, document)
+    return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
+
+
+def _text_of(source: Source, place: str, piece: dict[str, Any]) -> str:
+    """The text of a passage or a sentence, which may have none."""
+    held = piece.get("text")
+    if held is not None and not isinstance(held, str):
+        raise source.fault(place, f"a passage has the text {shown(held)}")
+    return held or ""
+
+
+def _metadata_of(source: Source, place: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The id and the infons of a document, and what we wrote as JSON in one of them."""
     metadata = {"id": document.get("id"), **_infons_of(document)}
     metadata = {name: value for name, value in metadata.items() if value is not None}
     ours = metadata.pop(_OURS, None)
@@ -114,7 +124,7 @@ def _row(source: Source, place: str, document: Any) -> Row:
         except ValueError as error:
             raise source.fault(place, f"the infon {_OURS!r} is not JSON: {error}") from error
         metadata |= more if isinstance(more, dict) else {}
-    return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
+    return metadata
 
 
 def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
@@ -123,8 +133,13 @@ def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _span(
-    source: Source, place: str, item: dict[str, Any], moved: int, infons: dict[str, Any]
-) -> Entity:
+    source: Source,
+    place: str,
+    item: dict[str, Any],
+    moved: int,
+    infons: dict[str, Any],
+    feature: str | None,
+) -> Span:
     parts = []
     for location in source.listed(place, item, "locations", dict):
         start, length = location.get("offset"), location.get("length")
@@ -135,20 +150,21 @@ def _span(
         raise source.fault(place, f"the annotation {shown(item)} has no location")
     label, score = infons.get("type"), infons.get("score")
     if isinstance(label, str) and _LAYER.fullmatch(label):
-        label = _of_layer(source, place, label, infons)
+        label = _of_layer(source, place, label, infons, feature)
     try:
         score = None if score is None else float(score)
     except (TypeError, ValueError):
         score = None
-    starts, ends = zip(*parts, strict=True)
-    return raw(starts, ends, label, item.get("text"), score)
+    return Span(tuple(parts), label, item.get("text"), score)
 
 
-def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) -> Any:
+def _of_layer(
+    source: Source, place: str, layer: str, infons: dict[str, Any], feature: str | None
+) -> Any:
     """The label of an annotation whose type is a layer of INCEpTION: the value of a feature."""
     values = without(infons, "type", "identifier", "score")
-    name = source.feature or ("value" if "value" in values else next(iter(values), None))
-    if source.feature is None and len(values) > 1 and "value" not in values:
+    name = feature or ("value" if "value" in values else next(iter(values), None))
+    if feature is None and len(values) > 1 and "value" not in values:
         problem = f"the layer {layer!r} has the features {list(values)}: give feature= for one"
         raise source.fault(place, problem)
     return layer.rpartition(".")[2] if name is None else values.get(name)
@@ -180,10 +196,16 @@ def _infons(metadata: dict[str, Any], ids: Any) -> tuple[str | None, dict[str, s
     name = metadata.get("id")
     name = name if isinstance(name, str) and name.strip() == name != "" else None
     rest = without(metadata, *["id"] * (name is not None), *if_any("identifiers", ids or []))
-    plain = {k: v for k, v in rest.items() if isinstance(v, str) and k not in (_OURS, "id")}
-    plain = {k: v for k, v in plain.items() if not _NO_XML.search(k + v) and "\r" not in k + v}
-    others = {key: value for key, value in rest.items() if key not in plain}
+    plain = {key: value for key, value in rest.items() if _is_infon(key, value)}
+    others = without(rest, *plain)
     return name, {**plain, **({_OURS: as_json(others, ensure_ascii=True)} if others else {})}
+
+
+def _is_infon(key: str, value: Any) -> bool:
+    """Return True of metadata that XML can hold under this key."""
+    if not isinstance(value, str) or key in (_OURS, "id"):
+        return False
+    return not _NO_XML.search(key + value) and "\r" not in key + value
 
 
 # ---- XML
@@ -209,7 +231,7 @@ _INSIDE = {  # the parts that an element of BioC may have
 
 def _check_level(source: Source, node: Any) -> None:
     """Refuse a part that stands where it does not belong, or twice."""
-    every = {"document", "passage", "sentence", "annotation", "location", "text"}
+    every = set().union(*_INSIDE.values())
     for child in node:
         if child.tag in every - _INSIDE.get(node.tag, every):
             problem = f"<{child.tag}> stands in <{node.tag}>, outside the passages or another place"
@@ -222,16 +244,10 @@ def _check_level(source: Source, node: Any) -> None:
 def _element(source: Source, node: Any) -> dict[str, Any]:
     """A document, a passage, a sentence or an annotation, as JSON has it."""
     _check_level(source, node)
-    infons = [(i.get("key"), i.text or "") for i in node.findall("infon")]
-    if len({value for key, value in infons if key == "type"}) > 1:
-        raise source.fault("the file", f"a <{node.tag}> has two types: {shown(infons)}")
-    found: dict[str, Any] = {"infons": dict(infons)}
+    found: dict[str, Any] = {"infons": _infons_in(source, node)}
     for name in ("id", "text"):
-        child = node.find(name)
-        if child is not None:
+        if (child := node.find(name)) is not None:
             found[name] = "".join(child.itertext())
-    if node.tag == "annotation":
-        found["id"] = node.get("id")
     if (offset := node.find("offset")) is not None:
         found["offset"] = _number(source, offset.text)
     for kind in ("passage", "sentence", "annotation"):
@@ -241,6 +257,13 @@ def _element(source: Source, node: Any) -> dict[str, Any]:
         for place in node.findall("location")
     ]
     return found
+
+
+def _infons_in(source: Source, node: Any) -> dict[Any, str]:
+    infons = [(each.get("key"), each.text or "") for each in node.findall("infon")]
+    if len({value for key, value in infons if key == "type"}) > 1:
+        raise source.fault("the file", f"a <{node.tag}> has two types: {shown(infons)}")
+    return dict(infons)
 
 
 def _number(source: Source, text: str | None) -> int:
