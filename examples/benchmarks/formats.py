@@ -38,7 +38,7 @@ from skdice.datasets import (
     write_conll,
 )
 
-NAMES = dict(doccano="a.jsonl", jsonl="b.jsonl", prodigy="c.jsonl", bioc="d.xml",
+NAMES = dict(doccano="a.jsonl", jsonl="b.jsonl", prodigy="c.jsonl", bioc="d.json",
              pubtator="e.pubtator", conll="f.conll", webanno="g", brat="h")  # fmt: skip
 
 

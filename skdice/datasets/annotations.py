@@ -204,7 +204,6 @@ def write_annotations(
     format: str,
     metadata: Rows | None = None,
     *,
-    offsets: str = "auto",
     predicted: bool | None = None,
 ) -> Path:
     """Write texts with entities as an annotation tool imports them.
@@ -228,9 +227,6 @@ def write_annotations(
         Of each text: ids and whatever else should go along, of any names. A warning names those
         that a format has no place for. ``"entity_scores"``, one for each
         entity, are written as scores.
-    offsets : {"auto", "codepoints", "utf16"}, default="auto"
-        What offsets shall count. ``"auto"`` is what the tool counts: UTF-16 in Doccano, and code
-        points elsewhere. JSON lines say so, in texts where it differs, in a field ``offsets``.
     predicted : bool or None, default=None
         Whether entities are a model's, which Label Studio keeps apart from annotations. None is
         yes if one has a score.
@@ -256,7 +252,6 @@ def write_annotations(
     {"text": "Ann sings.", "label": [[0, 3, "PER"]]}
     """
     check_choice("format", format, TOOLS)
-    check_choice("offsets", offsets, ("auto", *UNITS))
     form, path, texts = formats()[format], Path(path), as_row_list("texts", texts)
     entities = as_row_list("entities", entities)
     check_lengths("texts", texts=texts, entities=entities)
@@ -266,12 +261,9 @@ def write_annotations(
     rows = [as_row(i, *row, format) for i, row in every]
     if predicted is None:
         predicted = any(entity.score is not None for row in rows for entity in row.y)
-    if offsets not in ("auto", "codepoints") and not form.lines:
-        known = tuple(name for name, each in formats().items() if each.lines)
-        raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, path, bool(predicted), offsets)))
+        write_text(path, "".join(pieces_of(rows, format, path, bool(predicted))))
     else:
         form.write(path, rows)
     return path
@@ -299,23 +291,25 @@ def is_text(path: Path | None, format: str) -> bool:
 
 
 def pieces_of(
-    rows: Iterable[Row], format: str, path: Path | None, predicted: bool, offsets: str = "auto"
+    rows: Iterable[Row], format: str, path: Path | None, predicted: bool
 ) -> Iterator[str]:
     """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    values = (as_json(_dumped(row, form, predicted, offsets)) for row in rows)
+    values = (as_json(_dumped(row, form, predicted)) for row in rows)
     return json_pieces(values, path, lines=form.lines)
 
 
-def _dumped(row: Row, form: JsonFormat, predicted: bool, offsets: str) -> Any:
-    """The JSON value of a text, whose offsets count the units of its tool or others."""
-    unit = form.unit if offsets == "auto" else offsets
-    before = units_before(row.x, unit)
+def _dumped(row: Row, form: JsonFormat, predicted: bool) -> Any:
+    """The JSON value of a text, whose offsets count the units of its tool.
+
+    JSON lines say so where that matters, in a field ``offsets``.
+    """
+    before = units_before(row.x, form.unit)
     if not form.lines or before[-1] == len(row.x):
         return form.dump(row, predicted)
     moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.y]
-    return {**form.dump(row._replace(y=moved), predicted), "offsets": unit}
+    return {**form.dump(row._replace(y=moved), predicted), "offsets": form.unit}
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:

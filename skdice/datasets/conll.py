@@ -120,13 +120,12 @@ def column_rows(
     separator = source.separator or _separator_of(lines)
     rows = list(_rows(head, separator))
     mark = "#" if comment == "auto" else comment
-    plain_rows = [row for row in rows if not row.text.startswith(mark)] if mark else rows
-    if comment == "auto":
-        plain_rows = plain_rows or rows
+    plain = [row for row in rows if mark is None or not row.text.startswith(mark)]
+    plain = plain or (rows if comment == "auto" else [])
     names = lines[0].partition("global.columns =")[2].split()  # CoNLL-U Plus
     if "FORM" in names and token_column is None:
         token_column = names.index("FORM")
-    found = columns_of(source, plain_rows, token_column, tag_column, names, labelled)
+    found = columns_of(source, plain, token_column, tag_column, names, labelled)
     layout = found._replace(separator=separator, comment=comment)
     sentences = _sentences(source, layout, scheme, labelled)
     if not sentences:
@@ -356,20 +355,17 @@ def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     path, X, y = Path(path), as_row_list("X", X), as_row_list("y", y)
     check_lengths("sentences", X=X, y=y)
     pairs = [_pairs_to_write(i, *row) for i, row in enumerate(zip(X, y, strict=True))]
-    every = [(i, j, *pair) for i, row in enumerate(pairs) for j, pair in enumerate(row)]
-    has_tags = are_tags([tag for *_, tag in every[:SAMPLE]])
-    for i, j, token, tag in every:
-        is_mark = token.startswith((DOCUMENT, *_OF_DOCUMENTS)) or (
-            token.startswith("\ufeff") and every[0] == (i, j, token, tag)
-        )
-        if is_mark or (token[0] == "#" and _is_no_token(token, tag, has_tags)):
-            raise ValueError(
-                f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts so "
-                "is a document's start, a comment or a byte order mark; change or drop it"
-            )
+    first = [pair for row in pairs for pair in row][:SAMPLE]
+    has_tags = are_tags([tag for _, tag in first])
+    for i, row in enumerate(pairs):
+        for j, (token, tag) in enumerate(row):
+            if _would_be_lost(token, tag, has_tags) or (token[0] == "\ufeff" and row is pairs[0]):
+                raise ValueError(
+                    f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
+                    "so is a document's start, a comment or a byte order mark; change or drop it"
+                )
     blocks = ["".join(f"{token}\t{tag}\n" for token, tag in row) for row in pairs if row]
-    head = [Line(1, "", [token, tag]) for *_, token, tag in every[:SAMPLE]]
-    begins = "\n" if head and is_header(head) else ""
+    begins = "\n" if first and is_header([Line(1, "", list(pair)) for pair in first]) else ""
     write_text(path, begins + "\n".join(blocks))
     return path
 
@@ -390,6 +386,10 @@ def _pairs_to_write(i: int, tokens: Any, tags: Any) -> list[tuple[str, str]]:
     return list(zip(tokens, tags, strict=True))
 
 
-def _is_no_token(token: str, tag: str, has_tags: bool) -> bool:
-    """Return True if a line with a token that begins with # would be taken for a comment."""
+def _would_be_lost(token: str, tag: str, has_tags: bool) -> bool:
+    """Return True if a token's line would be taken for a document's start or a comment."""
+    if token.startswith((DOCUMENT, *_OF_DOCUMENTS)):
+        return True
+    if token[0] != "#":
+        return False
     return not TAG.fullmatch(tag) if has_tags else token == "#" and _may_be_source(tag)

@@ -69,18 +69,25 @@ def _of_text(source: Source) -> list[Found]:
 
 def _of_record(source: Source, value: Any) -> tuple[list[Found], str | None]:
     """The formats and tasks of a record, and the format in which nothing is marked in it."""
-    if isinstance(value, dict):
-        if {"query", "entity_label"} <= set(value):
-            return [Found(None, "mrc-ner")], None
-        if _has_questions(value):
-            return [Found(None, "qa")], None
-        if (fields := token_fields(value)) and fields[1] is not None:
-            return [Found("jsonl", "tagging")], None
-    held = {name: form.tasks_of(source, value) for name, form in formats().items()}
-    found = [Found(name, task) for name, tasks in held.items() for task in tasks if task != "empty"]
+    if (own := _of_fields(value)) is not None:
+        return [own], None
+    held = [(n, task) for n, form in formats().items() for task in form.tasks_of(source, value)]
+    found = [Found(name, task) for name, task in held if task != "empty"]
     if not any(each.task == "classification" for each in found) and _has_label(value):
         found.append(Found(None, "classification"))
-    return found, next((name for name, tasks in held.items() if "empty" in tasks), None)
+    return found, next((name for name, task in held if task == "empty"), None)
+
+
+def _of_fields(value: Any) -> Found | None:
+    """What the fields of a record alone show: questions, or tokens with their tags."""
+    if not isinstance(value, dict):
+        return None
+    if {"query", "entity_label"} <= set(value):
+        return Found(None, "mrc-ner")
+    if _has_questions(value):
+        return Found(None, "qa")
+    fields = token_fields(value)
+    return Found("jsonl", "tagging") if fields and fields[1] is not None else None
 
 
 def _has_questions(value: dict[str, Any]) -> bool:

@@ -36,9 +36,11 @@ def read_labels(
     labels = [_label(path, name, place, value) for place, value in cells]
     if separator is None:
         _check_separator(path, labels)
-    if not separator:
-        return labels
-    return [[part for each in label.split(separator) if (part := each.strip())] for label in labels]
+    return [_split(label, separator) for label in labels] if separator else labels
+
+
+def _split(label: str, separator: str) -> list[str]:
+    return [part.strip() for part in label.split(separator) if part.strip()]
 
 
 def _label(path: Path, name: Any, place: Any, value: Any) -> str:

@@ -167,23 +167,25 @@ class _Resolver:
         entities, scores = [], []
         for span, where in zip(marks.spans, found, strict=False):
             label = str(span.label) if type(span.label) is int else span.label
-            if not (label is None and self.knows_unlabelled) and fault_of_label(label):
-                where = _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
+            where = self._fault_of_label(label) or where
             if isinstance(where, _Fault):
                 name = f"the entity {shown(label)} from {_shown(span)}"
                 if self.how == "raise":
                     raise self._refusal(place, name, where, row, unit)
                 self.problems.append(f"{place}: {name}: {where.problem}")
-                mended = self._mended(span, where, text)
-                if mended is None:
-                    continue
-                where = mended
-            entities.append((*where, label))
-            scores.append(span.score)
+                where = self._mended(span, where, text)
+            if where is not None:
+                entities.append((*where, label))
+                scores.append(span.score)
         for token, where in zip(marks.checks, found[len(marks.spans) :], strict=True):
             if isinstance(where, _Fault) and self.how == "raise":
                 raise self._refusal(place, f"the token from {_shown(token)}", where, row, unit)
         return Row(row.place, text, entities, {**row.meta, **if_any("entity_scores", scores)})
+
+    def _fault_of_label(self, label: Any) -> _Fault | None:
+        if (label is None and self.knows_unlabelled) or not fault_of_label(label):
+            return None
+        return _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
 
     def _mended(self, span: Span, wrong: _Fault, text: str) -> tuple[int, int] | None:
         """Where a span is moved to, or None for one that is left out."""

@@ -140,16 +140,21 @@ class TaggedSentences(Reader):
             return self.read(source, {}, labelled=False)
         lines = source.text.split("\n")
         if all("\t" not in line and len(line.split()) < 2 for line in lines):
-            blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
-            found = ([token for token in block.split("\n") if token] for block in blocks)
-            return Reading([Row("", tokens, None, {}) for tokens in found])
-        if not ("token_column" in options or is_tagged(source) or holds_columns(lines, tags)):
-            first = next(i for i, line in enumerate(lines, 1) if line.strip())
-            problem = f"holds running text ({lines[first - 1]:.40}): write one token a line and "
-            problem += "blank lines between sentences, or name the column of tokens (text_columns)"
-            problem += "; running text is for a recognizer, which is trained on texts with entities"
-            raise source.fault(first, problem)
-        return tagged_rows(source, dict(options), labelled=False)
+            return Reading(_token_a_line(lines))
+        if "token_column" in options or is_tagged(source) or holds_columns(lines, tags):
+            return tagged_rows(source, dict(options), labelled=False)
+        first = next(i for i, line in enumerate(lines, 1) if line.strip())
+        problem = f"holds running text ({lines[first - 1]:.40}): write one token a line and "
+        problem += "blank lines between sentences, or name the column of tokens (text_columns)"
+        problem += "; running text is for a recognizer, which is trained on texts with entities"
+        raise source.fault(first, problem)
+
+
+def _token_a_line(lines: list[str]) -> list[Row]:
+    """The sentences of lines of one token, with blank lines between them."""
+    blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
+    found = ([token for token in block.split("\n") if token] for block in blocks)
+    return [Row("", tokens, None, {}) for tokens in found]
 
 
 class Queried(TaggedSentences):

@@ -90,22 +90,31 @@ def question_rows(
     every = _articles(source.path, values, source.first)
     kept = every if articles is None else _with_titles(source, every, articles)
     rows: dict[str, Row] = {}  # by question id
-    for article in kept:
-        for paragraph in article["paragraphs"]:
-            for question in _field(source.path, paragraph, "qas", list):
-                row = _row(source, paragraph, question, source.first + len(rows), labelled)
-                if row.meta["id"] in rows:
-                    problem = f"holds the question id {row.meta['id']!r} twice"
-                    raise ValueError(f"{str(source.path)!r} {problem}")
-                rows[row.meta["id"]] = row
+    for paragraph, question in _questions(source.path, kept):
+        row = _row(source, paragraph, question, source.first + len(rows), labelled)
+        if row.meta["id"] in rows:
+            problem = f"holds the question id {row.meta['id']!r} twice"
+            raise ValueError(f"{str(source.path)!r} {problem}")
+        rows[row.meta["id"]] = row
     if not rows:
         raise ValueError(f"{str(source.path)!r} holds no question: is it a SQuAD file?")
-    read = list(rows.values())
-    contexts = [row.x[1] for row in read]
-    names = [f"{str(source.path)!r}, {row.place}" for row in read]
-    found: list[Any] = as_answers([row.y for row in read], contexts, on_misaligned, names)
-    aligned = zip(read, found, strict=True)
-    return Reading([row._replace(y=y) for row, y in aligned if y is not None])
+    return Reading(_aligned(source.path, list(rows.values()), on_misaligned))
+
+
+def _questions(path: Path, articles: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Each question of some articles, with its paragraph."""
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            for question in _field(path, paragraph, "qas", list):
+                yield paragraph, question
+
+
+def _aligned(path: Path, rows: list[Row], on_misaligned: str) -> list[Row]:
+    """Rows whose answers stand in their contexts; those that lose all answers go."""
+    contexts = [row.x[1] for row in rows]
+    names = [f"{str(path)!r}, {row.place}" for row in rows]
+    found: list[Any] = as_answers([row.y for row in rows], contexts, on_misaligned, names)
+    return [row._replace(y=y) for row, y in zip(rows, found, strict=True) if y is not None]
 
 
 def _row(source: Source, paragraph: Any, question: Any, number: int, labelled: bool) -> Row:

@@ -70,14 +70,7 @@ class Asked:
             raise ValueError(f"text_columns={shown(text_columns)} names more than two columns")
         if label_columns is None:
             return cls(texts, [] if label_column is None else [label_column])
-        labels = as_row_list("label_columns", label_columns)
-        for column in labels:
-            if not any(KINDS[kind].is_satisfied_by(column) for kind in ("str", "int")):
-                problem = f"holds {shown(column)}, which is no name or index of a column"
-                raise TypeError(f"label_columns={shown(label_columns)} {problem}")
-        if not labels or len({str(column) for column in labels}) < len(labels):
-            raise ValueError(f"label_columns={shown(label_columns)} must name columns, each once")
-        return cls(texts, labels, "label_columns")
+        return cls(texts, _flags_asked_for(label_columns), "label_columns")
 
     @property
     def all(self) -> list[Any]:
@@ -88,6 +81,17 @@ class Asked:
         """Whether the first line names the columns: it does if one is asked for by name."""
         named = any(isinstance(column, str) for column in self.all)
         return True if header is None and named else header
+
+
+def _flags_asked_for(label_columns: Any) -> list[Any]:
+    labels = as_row_list("label_columns", label_columns)
+    for column in labels:
+        if not any(KINDS[kind].is_satisfied_by(column) for kind in ("str", "int")):
+            problem = f"holds {shown(column)}, which is no name or index of a column"
+            raise TypeError(f"label_columns={shown(label_columns)} {problem}")
+    if not labels or len({str(column) for column in labels}) < len(labels):
+        raise ValueError(f"label_columns={shown(label_columns)} must name columns, each once")
+    return labels
 
 
 @dataclass(frozen=True)

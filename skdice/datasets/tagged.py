@@ -78,18 +78,29 @@ def token_fields(value: Any) -> tuple[str, str | None] | None:
     """
     if not isinstance(value, dict) or isinstance(value.get("entities"), list):
         return None
-    named = {str(name).lower(): name for name in value}
-    for name in _TOKENS:
-        tokens = value.get(named.get(name))
+    fields = {str(name).lower(): (name, held) for name, held in value.items()}
+    return _listed(fields) or _written(fields)
+
+
+Fields = dict[str, tuple[str, Any]]  # names and values by names in lower case
+
+
+def _listed(fields: Fields) -> tuple[str, str | None] | None:
+    """The fields of a list of tokens, and of a list of tags or spans, if there is one."""
+    for name, tokens in (fields[n] for n in _TOKENS if n in fields):
         if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-            lists = (named[t] for t in _TAGS if isinstance(value.get(named.get(t)), list))
-            return named[name], next(lists, None)
-    for name in _TEXTS:
-        words = value.get(named.get(name))
-        if isinstance(words, str) and "_".join(words.split()):
-            found = (named[tag] for tag in _TAGS if _fit(words, value.get(named.get(tag))))
-            if (tags := next(found, None)) is not None:
-                return named[name], tags
+            tags = (fields[t][0] for t in _TAGS if t in fields and isinstance(fields[t][1], list))
+            return name, next(tags, None)
+    return None
+
+
+def _written(fields: Fields) -> tuple[str, str | None] | None:
+    """The fields of a string of words, and of as many tags."""
+    for name, words in (fields[n] for n in _TEXTS if n in fields):
+        if isinstance(words, str) and words.strip():
+            tags = (fields[t][0] for t in _TAGS if t in fields and _fit(words, fields[t][1]))
+            if (tag := next(tags, None)) is not None:
+                return name, tag
     return None
 
 
@@ -226,12 +237,16 @@ def _is_table(source: Source) -> bool:
 def _named_columns(header: list[str], token: Any = None, tag: Any = None) -> list[int] | None:
     """The columns of token, tag and sentence, as asked for or by their names."""
     names = [name.lower() for name in header]
-    token = next((n for n in TOKEN_NAMES if n in names), None) if token is None else token.lower()
-    tag = next((n for n in TAG_NAMES if n in names), None) if tag is None else tag.lower()
+    token = _first_of(TOKEN_NAMES, names) if token is None else str(token).lower()
+    tag = _first_of(TAG_NAMES, names) if tag is None else str(tag).lower()
     if token not in names or tag not in names or token == tag:
         return None
     sentences = [name for name in names if _SENTENCE.fullmatch(name)]
     return [names.index(name) for name in (token, tag, *sentences[:1])]
+
+
+def _first_of(known: Sequence[str], names: list[str]) -> str | None:
+    return next((name for name in known if name in names), None)
 
 
 @long_cells()

@@ -123,28 +123,32 @@ def labelled_rows(
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
         problem += ": check the parameter separator; tagged sentences have a token a line"
         raise source.fault(table.rows[0][0], problem)
-    texts = [table.index(column, "text_columns") for column in asked.texts]
-    labels = [table.index(column, asked.of_labels) for column in asked.labels]
-    labels = labels or [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
-    texts = texts or table.find_texts([i for i in table.columns if i not in labels])
+    texts, labels = _columns(table, asked)
     if table.names is None and source.header is None:
         table.check_headless(labels)
     table, skipped = table.labelled(labels)
-    X = table.texts(texts)
+    X, names = table.texts(texts), [table.named(i) for i in labels]
     is_one = asked.of_labels == "label_column"
     if is_one:
         cells = ((place, row[labels[0]]) for place, row in table.rows)
-        y = read_labels(source.path, table.named(labels[0]), cells, label_separator)
+        y = read_labels(source.path, names[0], cells, label_separator)
     else:
-        y = read_flags(source.path, table.rows, {i: str(table.named(i)) for i in labels})
+        y = read_flags(source.path, table.rows, dict(zip(labels, map(str, names), strict=True)))
     rejected: list[Note] = []
     if table.answers is not None and table.answers not in labels:
         y, rejected = without_rejected(y, table.values(table.answers))
-    named = [table.named(i) for i in labels]
-    columns = {"text": [table.named(i) for i in texts], "label": named[0] if is_one else named}
+    columns = {"text": [table.named(i) for i in texts], "label": names[0] if is_one else names}
     options = _options_of(source, table, columns, is_one, label_separator)
     rows = [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
     return Reading(rows, [*notes, *skipped, *rejected], columns, options)
+
+
+def _columns(table: Table, asked: Asked) -> tuple[list[int], list[int]]:
+    """The columns of texts and labels, as asked for or found."""
+    texts = [table.index(column, "text_columns") for column in asked.texts]
+    labels = [table.index(column, asked.of_labels) for column in asked.labels]
+    labels = labels or [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
+    return texts or table.find_texts([i for i in table.columns if i not in labels]), labels
 
 
 def _options_of(
@@ -247,13 +251,13 @@ def text_rows(source: Source, asked: Asked, n_texts: int = 1) -> Reading:
 
 def _load_to_predict(source: Source, asked: Asked) -> Table:
     """The table of a file whose lines are texts as they are, if nothing shows columns."""
-    suffix, is_asked = suffix_of(source.path), bool(asked.all or source.header)
-    if source.is_json or source.separator is not None or suffix == ".csv":
+    suffix, first = suffix_of(source.path), "" if source.is_json else source.first_line
+    if source.is_json or source.separator or suffix == ".csv" or first.startswith(_FASTTEXT):
         return _load(source, asked)
-    first, is_stream = source.first_line, source.in_json is False
-    if first.startswith(_FASTTEXT) or (is_asked and "," in first):
-        return _load(source, asked)
-    if is_asked or suffix == ".tsv" or ("\t" in first and not is_stream):
+    if asked.all or source.header:
+        separator = "," if "," in first and "\t" not in first else "\t"
+        return _load(replace(source, separator=separator, content=source.text), asked)
+    if suffix == ".tsv" or ("\t" in first and source.in_json is None):
         return _load(replace(source, separator="\t", content=source.text), asked)
     lines = enumerate(source.iter_lines(), 1)
     return Table(source.path, None, [(n, [line]) for n, line in lines if line.strip()])
@@ -261,13 +265,18 @@ def _load_to_predict(source: Source, asked: Asked) -> Table:
 
 def _load(source: Source, asked: Asked) -> Table:
     """The table of a file."""
-    if not source.is_json and source.first_line.startswith(_FASTTEXT):
+    if source.is_json:
+        return _load_records(source)
+    if source.first_line.startswith(_FASTTEXT):
         lines = enumerate(source.iter_lines(), 1)
         found = [(number, _of_fasttext(line)) for number, line in lines if line.strip()]
         return Table(source.path, ["text", "label"], found, ("label",))
-    if not source.is_json:
-        table = Table(source.path, *table_of(source))
-        return table.with_header_of(asked.all) if source.header is None else table
+    table = Table(source.path, *table_of(source))
+    return table.with_header_of(asked.all) if source.header is None else table
+
+
+def _load_records(source: Source) -> Table:
+    """The table of JSON records."""
     for place, record in source.values:
         if not isinstance(record, dict):
             problem = f"{record!s:.60} is not a JSON object, as each line or element must be: "
@@ -304,42 +313,54 @@ def _of_fasttext(line: str) -> list[Any]:
 def _of_tool(
     source: Source, asked: Asked, labelled: bool, found: Found | None = None
 ) -> tuple[Table, list[Note]] | None:
-    """The table of texts and labels that an annotation tool wrote; None of other files.
-
-    Columns that were asked for and are there are read as they are, and no tool is thought of.
-    """
-    if any(not isinstance(column, str) for column in asked.all):
+    """The table of texts and labels that an annotation tool wrote; None of other files."""
+    if not _may_be_of_tool(source, asked, labelled):
         return None
-    values = values_of(source, 1000)
-    if not values and suffix_of(source.path) == ".csv" and not source.is_json:
-        return None
-    if asked.labels and all(_is_field(values, name) for name in asked.all):
-        return None
-    if not labelled and source.is_json and all(map(_is_record_of_text, source.values)):
-        return None  # plain records, to be given back as they are
     found = found or find(source, "classification")
-    if found.format is None or (labelled and found.task != "classification"):
-        return None
     of_labels = found.task == "classification"
+    if found.format is None or (labelled and not of_labels):
+        return None
     wanted = Wanted(labelled, of_labels, asked.texts[0] if asked.texts else None)
     rows, notes = read_tool(source, found.format, wanted)
     names = tuple(dict.fromkeys(name for row in rows for name in _labels(row)))
-    first = values[0][1] if values else {}
-    others = any(name not in names and name in first for name in asked.labels)
-    if others or (labelled and not names):
-        return None
-    given = None if labelled else [{"text": row.x, **row.meta} for row in rows]
-    if labelled:
-        unknown = sum(row.y is None for row in rows)
-        rows = [row for row in rows if row.y is not None]
-        notes.append(Note("without a label", unknown))
-    columns = [wanted.text_column or "text", *names]
-    cells = [[row.x, *(_labels(row).get(name, []) for name in names)] for row in rows]
-    if any("answer" in row.meta for row in rows):
-        columns.append("answer")
-        cells = [[*each, row.meta.get("answer")] for each, row in zip(cells, rows, strict=True)]
-    placed = [(row.place, each) for row, each in zip(rows, cells, strict=True)]
-    return Table(source.path, columns, placed, names, given), notes
+    if not labelled:
+        given = [{"text": row.x, **row.meta} for row in rows]
+        return _table_of(source, rows, names, wanted, given), notes
+    known = [row for row in rows if row.y is not None]
+    notes.append(Note("without a label", len(rows) - len(known)))
+    return (_table_of(source, known, names, wanted), notes) if names else None
+
+
+def _may_be_of_tool(source: Source, asked: Asked, labelled: bool) -> bool:
+    """Return False if columns were asked for that are there, or nothing but texts is.
+
+    Those columns are read as they are, and records of texts are given back so.
+    """
+    if any(not isinstance(column, str) for column in asked.all):
+        return False
+    values = values_of(source, 1000)
+    if not values and suffix_of(source.path) == ".csv":
+        return False
+    if asked.labels and all(_is_field(values, name) for name in asked.all):
+        return False
+    return labelled or not source.is_json or not all(map(_is_record_of_text, source.values))
+
+
+def _table_of(
+    source: Source,
+    rows: list[Row],
+    names: tuple[str, ...],
+    wanted: Wanted,
+    given: list[dict[str, Any]] | None = None,
+) -> Table:
+    """The table of a tool's rows: the text, the labels by question, and the answers."""
+    answers = ["answer"] * any("answer" in row.meta for row in rows)
+    columns = [wanted.text_column or "text", *names, *answers]
+    cells = [
+        (row.place, [row.x, *(_labels(row).get(name, []) for name in names),
+                     *(row.meta.get(name) for name in answers)]) for row in rows
+    ]  # fmt: skip
+    return Table(source.path, columns, cells, names, given)
 
 
 def _is_field(values: list[Any], name: str) -> bool:

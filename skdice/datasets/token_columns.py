@@ -95,12 +95,8 @@ class _Sample:
         self.source, self.header, self.number = source, header, rows[0].number
         self.width = len(rows[0].cells)
         sentences = [[row.cells for row in some] for _, some in groupby(rows, lambda r: r.sentence)]
-        self.ids = names.index("ID") if "ID" in names else None
-        first = [[cells[0] for cells in some] for some in sentences]
-        if self.ids is None and self.width > 2 and (all(map(_are_ids, first)) or _count(first)):
-            self.ids = 0
-        if (ids := self.ids) is not None:
-            sentences = [[c for c in some if not RANGE.fullmatch(c[ids])] for some in sentences]
+        self.ids = _find_ids(sentences, names)
+        sentences = [[c for c in some if not is_range(c, self.ids)] for some in sentences]
         self.columns = [[[c[j] for c in some] for some in sentences] for j in range(self.width)]
         self.flat = [[cell for cells in column for cell in cells] for column in self.columns]
 
@@ -150,6 +146,20 @@ class _Sample:
         n_kinds, n_tags = len(set(self.flat[j])), len(set(self.flat[tag]))
         fewer = len(self.flat[j]) > 5 and n_tags > 1.25 * n_kinds
         return kind if kind == "tags" else "fewer values than the tags" * fewer
+
+
+def _find_ids(sentences: list[list[list[str]]], names: list[str]) -> int | None:
+    """The column of ids: that of this name, or the first of several, if it counts the tokens."""
+    if "ID" in names:
+        return names.index("ID")
+    first = [[cells[0] for cells in some] for some in sentences]
+    is_wide = len(sentences[0][0]) > 2
+    return 0 if is_wide and (all(map(_are_ids, first)) or _count(first)) else None
+
+
+def is_range(cells: list[str], ids: int | None) -> bool:
+    """Return True if the id of a line is that of what is no word, as in CoNLL-U."""
+    return ids is not None and RANGE.fullmatch(cells[ids]) is not None
 
 
 def _index(source: Source, what: str, column: Any, header: list[str], width: int) -> int | None:
@@ -232,9 +242,11 @@ def _find_tags(columns: list[list[str]]) -> int | None:
     chunks = {j for j, kinds in types.items() if kinds and all(map(_CHUNK.fullmatch, kinds))}
     of_entities = {j for j, kinds in types.items() if kinds} - chunks
     fewer = sorted(of_entities or set(types) - chunks or chunks)
-    if not fewer:
-        return None
-    # GermEval's LOCderiv is a LOC.
-    kinds = {kind[:3] for kind in types[fewer[0]]}
-    nested = all(kinds & {kind[:3] for kind in types[j]} for j in fewer)
-    return fewer[0] if nested or len(fewer) == 1 else None
+    is_one = len(fewer) == 1 or (len(fewer) > 1 and _are_nested([types[j] for j in fewer]))
+    return fewer[0] if is_one else None
+
+
+def _are_nested(types: list[set[str]]) -> bool:
+    """Return True if all columns have a type of the first; GermEval's LOCderiv is a LOC."""
+    short = [{kind[:3] for kind in kinds} for kinds in types]
+    return all(short[0] & kinds for kinds in short)

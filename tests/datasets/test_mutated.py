@@ -150,9 +150,6 @@ def test_damaged_files_are_read_or_refused(tmp_path, name, data):
 
 
 NESTED = {
-    "a token without a word": {"paragraphs": [{"sentences": [{"tokens": [{"orth": 5}]}]}]},
-    "no sentences": {"paragraphs": [{"sentences": 5}]},
-    "no paragraph": {"paragraphs": [5]},
     "no list of ents": {"text": "Ann", "ents": 5, "spans": {}},
     "no ent": {"text": "Ann", "ents": [5]},
     "no groups": {"text": "Ann", "ents": [], "spans": 5},

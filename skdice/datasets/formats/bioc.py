@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape
 
 from skdice._checks import shown
 from skdice.datasets.formats._base import Format, as_json, if_any, of_each
@@ -24,7 +23,6 @@ from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
 from skdice.whole_files import write_text
 
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports
 _OURS = "skdice"  # the infon of metadata that are no strings
 
@@ -55,10 +53,10 @@ class BioC(Format):
                 yield _row(source, where, document, wanted)
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        documents = [_document(i, row) for i, row in enumerate(rows)]
         if path.suffix == ".xml":
-            write_text(path, _as_xml(documents))
-            return
+            problem = "ends in .xml, and BioC is written as JSON: give a name that ends in .json"
+            raise ValueError(f"{str(path)!r} {problem}")
+        documents = [_document(i, row) for i, row in enumerate(rows)]
         head = {"source": "skdice", "date": "", "key": "", "infons": {}}
         write_text(path, as_json({**head, "documents": documents}) + "\n")
 
@@ -196,16 +194,9 @@ def _infons(metadata: dict[str, Any], ids: Any) -> tuple[str | None, dict[str, s
     name = metadata.get("id")
     name = name if isinstance(name, str) and name.strip() == name != "" else None
     rest = without(metadata, *["id"] * (name is not None), *if_any("identifiers", ids or []))
-    plain = {key: value for key, value in rest.items() if _is_infon(key, value)}
-    others = without(rest, *plain)
-    return name, {**plain, **({_OURS: as_json(others, ensure_ascii=True)} if others else {})}
-
-
-def _is_infon(key: str, value: Any) -> bool:
-    """Return True of metadata that XML can hold under this key."""
-    if not isinstance(value, str) or key in (_OURS, "id"):
-        return False
-    return not _NO_XML.search(key + value) and "\r" not in key + value
+    others = {key: v for key, v in rest.items() if not isinstance(v, str) or key in (_OURS, "id")}
+    plain = without(rest, *others)
+    return name, {**plain, **({_OURS: as_json(others)} if others else {})}
 
 
 # ---- XML
@@ -216,7 +207,7 @@ def _of_xml(source: Source) -> dict[str, Any]:
         root = ElementTree.fromstring(source.text)
     except (ElementTree.ParseError, ValueError) as error:
         raise source.fault("the file", f"it is no XML: {error}") from error
-    _check_level(source, root)
+    _check_places(source, root)
     return {"documents": [_element(source, node) for node in root.findall("document")]}
 
 
@@ -227,23 +218,23 @@ _INSIDE = {  # the parts that an element of BioC may have
     "sentence": {"annotation", "text"},
     "annotation": {"location", "text"},
 }
+_PARTS = {part for parts in _INSIDE.values() for part in parts}
 
 
-def _check_level(source: Source, node: Any) -> None:
-    """Refuse a part that stands where it does not belong, or twice."""
-    every = set().union(*_INSIDE.values())
-    for child in node:
-        if child.tag in every - _INSIDE.get(node.tag, every):
-            problem = f"<{child.tag}> stands in <{node.tag}>, outside the passages or another place"
-            raise source.fault("the file", f"{problem} that may hold it")
-    for name in ("id", "offset", "text"):
-        if len(node.findall(name)) > 1:
-            raise source.fault("the file", f"a <{node.tag}> has <{name}> twice")
+def _check_places(source: Source, root: Any) -> None:
+    """Refuse a part that stands where it would be read past, or twice."""
+    for node in root.iter():
+        tags = [child.tag for child in node]
+        outside = {*tags} & _PARTS - _INSIDE.get(node.tag, _PARTS)
+        twice = [tag for tag in ("id", "offset", "text") if tags.count(tag) > 1]
+        if outside or twice:
+            problem = f"<{[*outside, *twice][0]}> stands in <{node.tag}>, "
+            problem += "outside the passages or another place that may hold it, or twice"
+            raise source.fault("the file", problem)
 
 
 def _element(source: Source, node: Any) -> dict[str, Any]:
     """A document, a passage, a sentence or an annotation, as JSON has it."""
-    _check_level(source, node)
     found: dict[str, Any] = {"infons": _infons_in(source, node)}
     for name in ("id", "text"):
         if (child := node.find(name)) is not None:
@@ -270,36 +261,3 @@ def _number(source: Source, text: str | None) -> int:
     if not re.fullmatch(r"\s*\d{1,15}\s*", text or ""):
         raise source.fault("the file", f"an offset or a length is {text!r}, not a whole number")
     return int(text or "")
-
-
-def _as_xml(documents: list[dict[str, Any]]) -> str:
-    def line(indent: int, tag: str, value: Any, **names: Any) -> str:
-        marks = "".join(f' {n}="{_xml(str(v), True)}"' for n, v in names.items())
-        return f"{' ' * indent}<{tag}{marks}>{_xml(str(value))}</{tag}>\n"
-
-    def infons(indent: int, values: dict[str, str]) -> str:
-        return "".join(line(indent, "infon", v, key=k) for k, v in values.items())
-
-    parts = [
-        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n'
-        "<collection>\n <source>skdice</source>\n <date></date>\n <key></key>\n"
-    ]
-    for document in documents:
-        (passage,) = document["passages"]
-        parts.append(f" <document>\n{line(2, 'id', document['id'])}{infons(2, document['infons'])}")
-        parts.append(f"  <passage>\n{line(3, 'offset', 0)}{line(3, 'text', passage['text'])}")
-        for item in passage["annotations"]:
-            (place,) = item["locations"]
-            at = f'    <location offset="{place["offset"]}" length="{place["length"]}"/>\n'
-            parts.append(f'   <annotation id="{item["id"]}">\n{infons(4, item["infons"])}{at}')
-            parts.append(f"{line(4, 'text', item['text'])}   </annotation>\n")
-        parts.append("  </passage>\n </document>\n")
-    return "".join([*parts, "</collection>\n"])
-
-
-def _xml(text: str, quoted: bool = False) -> str:
-    if found := _NO_XML.search(text):
-        problem = f"which holds the character {found[0]!r}, which XML cannot: write JSON"
-        raise ValueError(f"the text or name {shown(text)}, {problem}")
-    more = {"\r": "&#13;", **({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"} if quoted else {})}
-    return escape(text, more)

@@ -16,11 +16,9 @@ from skdice.datasets.formats._base import (
     JsonFormat,
     if_any,
     kept_beside,
-    of_each,
     row_of,
     span_of,
 )
-from skdice.datasets.options import without
 from skdice.datasets.row import Note, Row, Wanted
 from skdice.datasets.source import Source
 
@@ -57,25 +55,9 @@ class Doccano(JsonFormat):
             text = source.text_key(place, record, ("text", "data"), wanted.text_column)
             name = _entities(record)
             items = source.listed(place, record, name) if name and wanted.labelled else []
-            row = row_of(source, place, record, text, name, items)
-            if record.get("relations") and "entity_ids" not in row.meta:  # which name these
-                row.meta["entity_ids"] = [
-                    each.get("id") for each in items if isinstance(each, dict)
-                ]
-            yield row
+            yield row_of(source, place, record, text, name, items)
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
-        ids = of_each(row, "entity_ids") if row.meta.get("relations") else None
-        related = ids is not None
-        metadata = without(row.meta, "entity_ids") if related else row.meta
-        out = {**kept_beside(metadata, *["relations"] * related), "text": row.x}
-        # No field of Doccano's holds scores.
-        out |= if_any("entity_scores", [entity.score for entity in row.y])
-        if ids is not None:
-            out["entities"] = [
-                {"id": name, "label": e.label, "start_offset": e.start, "end_offset": e.end}
-                for name, e in zip(ids, row.y, strict=True)
-            ]
-        else:
-            out["label"] = [[e.start, e.end, e.label] for e in row.y]
-        return out
+        scores = [entity.score for entity in row.y]  # no field of Doccano's holds them
+        out = {**kept_beside(row.meta), "text": row.x, **if_any("entity_scores", scores)}
+        return {**out, "label": [[e.start, e.end, e.label] for e in row.y]}

@@ -9,7 +9,7 @@ of each region shows which. The editor writes line breaks in that text as a back
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from skdice._checks import shown
@@ -17,15 +17,15 @@ from skdice.datasets.cells import TEXT_NAMES
 from skdice.datasets.formats._base import (
     OWN,
     JsonFormat,
-    of_each,
     parts_of,
     rest_of,
     without_scores,
 )
 from skdice.datasets.options import without
-from skdice.datasets.row import Marks, Note, Row, Wanted, span
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
 from skdice.datasets.source import Source
 
+_OF_HTML = "hypertextlabels"
 _HTML = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _OF_TASKS = ("annotations", "completions", "predictions")
 _DIALOGUE = "is a dialogue, which is not read: write its turns as texts, one in each task"
@@ -40,16 +40,10 @@ class LabelStudio(JsonFormat):
         if not isinstance(value, dict):
             return ()
         if {"annotation_id", "lead_time"} <= set(value):  # of JSON-MIN, or of CSV
-            regions = any(map(_regions, value.values()))
-            return ("entities",) if regions else ("classification",)
-        if not isinstance(value.get("data"), dict) or isinstance(value.get("text"), str):
-            return ("entities",) if _regions(value.get("label")) else ()  # of CSV and TSV
-        items = [item for each in submitted(value) for item in _results(each)]
-        if not items and not answered(value.get("annotations")):
-            items = [item for each in value.get("predictions") or [] for item in _results(each)]
-        held = ["entities"] if any("start" in _value(item) for item in items) else []
-        held += ["classification"] if any(map(_choices, items)) else []
-        return tuple(held) or ("empty",)
+            return ("entities",) if any(map(_regions, value.values())) else ("classification",)
+        if isinstance(value.get("data"), dict) and not isinstance(value.get("text"), str):
+            return _tasks_of_task(value)
+        return ("entities",) if _regions(value.get("label")) else ()  # of CSV and TSV
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         tasks = list(source.records())
@@ -69,14 +63,12 @@ class LabelStudio(JsonFormat):
             yield Note("not annotated", int(not kept and not cancelled))
             for annotation in kept:
                 row, notes = _annotated(source, place, task, annotation, wanted)
-                yield from notes
                 if not wanted.of_labels and not is_predicted:
                     row = row._replace(y=Marks(without_scores(row.y.spans)))
+                yield from notes
                 yield row
-                if row.y is not None if wanted.of_labels else row.y.spans:
-                    n_read += 1
-                else:
-                    unread |= dict.fromkeys(_unread(annotation))
+                n_read += bool(row.y if wanted.of_labels else row.y.spans)
+                unread |= dict.fromkeys(_unread(annotation))
         if unread and not n_read:
             raise ValueError(
                 f"{str(source.path)!r} holds answers of the type {' and '.join(sorted(unread))} "
@@ -85,30 +77,34 @@ class LabelStudio(JsonFormat):
             )
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
-        others = row.meta.get("result")
-        others = others if isinstance(others, list) and not predicted else []
-        ids = of_each(row, "entity_ids") if _has_relation(others) else None
         result: list[Any] = []
         for i, entity in enumerate(row.y):
             value = {**parts_of(entity, "start", "end", "text"), "labels": [entity.label]}
-            name = str(ids[i]) if ids else f"e{i}"
             tags = {"from_name": "label", "to_name": "text", "type": "labels"}
-            result.append({"id": name, **tags, "value": value, **parts_of(entity, "score")})
-        out: dict[str, Any] = {"data": {"text": row.x}}
-        if not predicted:
-            out["annotations"] = [{"result": result + others}]
-        else:
+            result.append({"id": f"e{i}", **tags, "value": value, **parts_of(entity, "score")})
+        annotation: dict[str, Any] = {"result": result}
+        if predicted:
             scores = [entity.score for entity in row.y if entity.score is not None]
             mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
-            out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
-        written = ["entity_ids"] * (ids is not None) + ["result"] * bool(others)
-        rest = without(row.meta, *written)
-        free = without(rest, "text", "result", "entity_ids", OWN)
+            annotation = {"model_version": "skdice", **mean, "result": result}
+        out: dict[str, Any] = {"data": {"text": row.x}}
+        out["predictions" if predicted else "annotations"] = [annotation]
+        free = without(row.meta, "text", "result", OWN)
         for name, value in free.items():
             (out if name in ("id", "meta") else out["data"])[name] = value
-        if others := without(rest, *free):
+        if others := without(row.meta, *free):
             out["data"][OWN] = others
         return out
+
+
+def _tasks_of_task(value: dict[str, Any]) -> tuple[str, ...]:
+    """The tasks of a task of Label Studio's, by its annotations or else its predictions."""
+    items = [item for each in submitted(value) for item in _results(each)]
+    if not items and not answered(value.get("annotations")):
+        items = [item for each in value.get("predictions") or [] for item in _results(each)]
+    held = ["entities"] if any("start" in _value(item) for item in items) else []
+    held += ["classification"] if any(map(_choices, items)) else []
+    return tuple(held) or ("empty",)
 
 
 def _regions(value: Any) -> bool:
@@ -121,10 +117,6 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
     """The labels of a region: of ``labels``, ``hypertextlabels`` and the like."""
     lists = (v for name, v in value.items() if name.endswith("labels") and isinstance(v, list))
     return next(lists, None)
-
-
-def _has_relation(items: list[Any]) -> bool:
-    return any(isinstance(item, dict) and item.get("type") == "relation" for item in items)
 
 
 _OF_MIN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
@@ -220,23 +212,17 @@ def _row(
 ) -> tuple[Row, list[Note]]:
     """The row of a text and the items of its result: regions, choices and others."""
     regions = [item for item in items if _is_region(source, place, item)]
+    others = [item for item in items if item not in regions]
     labels = [_labels(_value(item)) or [] for item in regions]
     key = _text_of(source, place, data, items, regions, wanted)
-    others = [item for item in items if item not in regions]
-    if others:
-        metadata = {**metadata, "result": others}
-    if _has_relation(others):
-        ids = [item.get("id") for item, names in zip(regions, labels, strict=True) for _ in names]
-        metadata = {**metadata, "entity_ids": ids}
+    rest = rest_of({**metadata, **({"result": others} if others else {})}, key)
     notes = [Note("regions without a label", labels.count([]))]
     if wanted.of_labels:
-        return Row(place, data[key], _of_choices(items) or None, rest_of(metadata, key)), notes
+        return Row(place, data[key], _of_choices(items) or None, rest), notes
     spans = [
-        span(*_part(item), label, _value(item).get("text"), item.get("score"))
-        for item, names in zip(regions, labels, strict=True)
-        for label in names
+        _span(item, label) for item, names in zip(regions, labels, strict=True) for label in names
     ]
-    return Row(place, data[key], Marks(spans), rest_of(metadata, key)), notes
+    return Row(place, data[key], Marks(spans), rest), notes
 
 
 def _is_region(source: Source, place: Any, item: Any) -> bool:
@@ -249,13 +235,11 @@ def _is_region(source: Source, place: Any, item: Any) -> bool:
     return "start" in value and (_labels(value) is not None or str(kind).endswith("labels"))
 
 
-def _part(item: dict[str, Any]) -> tuple[Any, Any]:
-    """The start and end of a region; of HTML, those in its text."""
-    value, places = _value(item), _value(item).get("globalOffsets")
-    part = value.get("start"), value.get("end")
-    if isinstance(places, dict) and not all(isinstance(offset, int) for offset in part):
-        return places.get("start"), places.get("end")
-    return part
+def _span(item: dict[str, Any], label: Any) -> Span:
+    value = _value(item)
+    place = value.get("globalOffsets") if isinstance(value.get("start"), str) else value
+    place = place if isinstance(place, dict) else value  # a region of a page has paths besides
+    return span(place.get("start"), place.get("end"), label, value.get("text"), item.get("score"))
 
 
 def _of_choices(items: list[Any]) -> dict[str, list[str]]:
@@ -280,19 +264,22 @@ def _text_of(
     if len(owners) > 1:
         problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
         raise source.fault(place, problem)
-    texts = [name for name, value in data.items() if isinstance(value, str)]
-    if any(isinstance(item, dict) and item.get("type") == "hypertextlabels" for item in items):
-        html = next(filter(_HTML.search, (data[name] for name in texts)), None)
-        if html is not None:
-            problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
-            problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
-            raise source.fault(place, problem)
-    asked = {str(item["to_name"]) for item in items if _choices(item) and item.get("to_name")}
-    known = [name for name in ("text", *owners, *asked) if name in texts]
+    texts = {name: value for name, value in data.items() if isinstance(value, str)}
+    _refuse_html(source, place, texts.values(), items)
+    asked = [item.get("to_name") for item in items if _choices(item)]
+    known = tuple(str(name) for name in ("text", *owners, *asked) if name in texts)
     if not known and not wanted.text_column:
         _refuse_dialogue(source, place, data)
-        known = texts if len(texts) == 1 else ["text"]
-    return source.text_key(place, data, tuple(map(str, known)), wanted.text_column)
+        known = tuple(texts) if len(texts) == 1 else ("text",)
+    return source.text_key(place, data, known, wanted.text_column)
+
+
+def _refuse_html(source: Source, place: Any, texts: Iterable[str], items: list[Any]) -> None:
+    of_html = any(isinstance(each, dict) and each.get("type") == _OF_HTML for each in items)
+    if of_html and (html := next(filter(_HTML.search, texts), None)):
+        problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
+        problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
+        raise source.fault(place, problem)
 
 
 def _refuse_dialogue(source: Source, place: Any, data: dict[str, Any]) -> None:

@@ -3,8 +3,7 @@
 Read from the page "Annotation interfaces" of Prodigy 1.18 (prodigy.ai/docs/api-interfaces). Its
 offsets are spaCy's, which count code points. Tokens, where they are there, show whether offsets fit
 the text. Records whose ``answer`` is ``reject`` or ``ignore`` are left out, and so are such spans.
-The score of a span is kept there, and the lowest of a text in ``meta``, which is shown below the
-text.
+The score of a span is kept there.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from skdice.datasets.formats._base import (
     spans_of,
     without_scores,
 )
-from skdice.datasets.options import without
 from skdice.datasets.row import Note, Row, Span, Wanted
 from skdice.datasets.source import Source
 
@@ -56,18 +54,11 @@ class Prodigy(JsonFormat):
             if record.get("answer") is not None:
                 spans = without_scores(spans)
             y = row.y._replace(spans=spans, checks=_tokens(source, place, record))
-            yield row._replace(y=y, meta=_without_lowest(row.meta, kept))
+            yield row._replace(y=y)
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
         spans = [parts_of(entity, "start", "end", "label", "score") for entity in row.y]
-        tokens = row.meta.get("tokens")
-        own = ["tokens"] if isinstance(tokens, list) and _fit(tokens, row.x) else []
-        out = {**kept_beside(row.meta, *own), "text": row.x, "spans": spans}
-        scores = [entity.score for entity in row.y if entity.score is not None]
-        if scores:
-            meta = out.get("meta")
-            out["meta"] = {**(meta if isinstance(meta, dict) else {}), "score": min(scores)}
-        return out
+        return {**kept_beside(row.meta), "text": row.x, "spans": spans}
 
 
 def _has_answer(value: dict[str, Any]) -> bool:
@@ -120,25 +111,3 @@ def _names(
     if labelled and value.get("answer") is not None:
         raise source.fault(place, f"{column!r} is {shown(value.get(column))}, not names")
     return []
-
-
-def _fit(tokens: list[Any], text: str) -> bool:
-    """Return True if tokens are those of a text."""
-    return all(
-        isinstance(token, dict)
-        and isinstance(token.get("start"), int)
-        and isinstance(token.get("end"), int)
-        and text[token["start"] : token["end"]] == token.get("text") != ""
-        for token in tokens
-    ) and bool(tokens)
-
-
-def _without_lowest(metadata: dict[str, Any], spans: list[Any]) -> dict[str, Any]:
-    """Metadata without the lowest score of the spans, which is there to be shown."""
-    scores = [span.get("score") for span in spans if isinstance(span, dict)]
-    known = [score for score in scores if isinstance(score, float)]
-    meta = metadata.get("meta")
-    if not known or not isinstance(meta, dict) or meta.get("score") != min(known):
-        return metadata
-    meta = without(meta, "score")
-    return {**metadata, "meta": meta} if meta else without(metadata, "meta")

@@ -84,6 +84,17 @@ class PubTator(Format):
 
 def _row(source: Source, block: list[tuple[int, str]], labelled: bool) -> Row:
     """The row of a document: its title, its abstract, and the lines of its entities."""
+    name, title, abstract = _parts(source, block)
+    entities = [e for n, line in block[2:] if (e := _entity(source, n, line, name)) is not None]
+    identifiers = [identifier for _, identifier in entities]
+    metadata = {"id": name, **(if_any("identifiers", identifiers) if labelled else {})}
+    text = f"{title}\n{abstract}" if abstract else title
+    spans = [found for found, _ in entities] if labelled else []
+    return Row(f"line {block[0][0]}", text, Marks(spans), metadata)
+
+
+def _parts(source: Source, block: list[tuple[int, str]]) -> tuple[str, str, str]:
+    """The id, the title and the abstract of a document."""
     place, first = block[0]
     title = _PART.fullmatch(first)
     abstract = _PART.fullmatch(block[1][1]) if len(block) > 1 else None
@@ -96,12 +107,7 @@ def _row(source: Source, block: list[tuple[int, str]], labelled: bool) -> Row:
     if abstract[1].strip() != name:
         problem = f"the abstract of {abstract[1]!r} follows the title of {name!r}"
         raise source.fault(f"line {block[1][0]}", problem)
-    entities = [e for n, line in block[2:] if (e := _entity(source, n, line, name)) is not None]
-    identifiers = [identifier for _, identifier in entities]
-    metadata = {"id": name, **(if_any("identifiers", identifiers) if labelled else {})}
-    text = f"{title[3]}\n{abstract[3]}" if abstract[3] else title[3]
-    spans = [span for span, _ in entities] if labelled else []
-    return Row(f"line {place}", text, Marks(spans), metadata)
+    return name, title[3], abstract[3]
 
 
 def _entity(source: Source, number: int, line: str, name: str) -> tuple[Span, str | None] | None:

@@ -1,11 +1,10 @@
 """spaCy: training data as JSON, JSON of documents, and ``.spacy`` files.
 
-Read from spaCy 3.8's ``spacy/training/gold_io.pyx`` and ``Doc.to_json``, and version 2's training
-format. Read are pairs of a text and a dict with ``entities`` (also below ``annotations``, as some
-tools write them), paragraphs with ``raw``, ``sentences`` and BILUO tags, and documents with
-``ents`` and ``spans``. Pairs are written; metadata, where there is some, is the third of three. A
-``.spacy`` file is read and written by spaCy itself; there, entities that overlap are in the span
-group ``sc``.
+Read from spaCy 3.8's ``Doc.to_json`` and the training data of its pages. Read are pairs of a text
+and a dict with ``entities`` (also below ``annotations``, as some tools write them), and documents
+with ``ents`` and ``spans``. Pairs are written; metadata, where there is some, is the third of
+three. A ``.spacy`` file is read and written by spaCy itself; there, entities that overlap are in
+the span group ``sc``. Paragraphs of version 2 are for spaCy's own ``convert``.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from skdice.datasets.options import without
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Note, Row, Wanted, span
 from skdice.datasets.source import Source
-from skdice.datasets.words import longest, parts_between, places_in, words_of
-from skdice.tags.schemes import get_spans
+from skdice.datasets.words import longest, parts_between, words_of
 from skdice.whole_files import replacing
 
 
@@ -41,8 +39,7 @@ class Spacy(JsonFormat):
         if not isinstance(value, dict):
             return ()
         pairs = value.get("annotations")
-        has_pairs = isinstance(pairs, list) and any(map(_is_pair, pairs))
-        if has_pairs or isinstance(value.get("paragraphs"), list):
+        if isinstance(pairs, list) and any(map(_is_pair, pairs)):
             return ("entities",)
         return _tasks_of_document(value) if "text" in value else ()
 
@@ -53,11 +50,6 @@ class Spacy(JsonFormat):
         for place, value in source.values:
             if wanted.of_labels:
                 yield _cats(source, place, value, wanted)
-            elif isinstance(value, dict) and "paragraphs" in value:
-                for i, paragraph in enumerate(source.listed(place, value, "paragraphs"), 1):
-                    row = _paragraph(source, f"{place}, paragraph {i}", paragraph, wanted)
-                    has_name = value.get("id") not in (None, [], {})
-                    yield row._replace(meta=row.meta | ({"id": value["id"]} if has_name else {}))
             elif isinstance(value, dict) and "ents" in value:
                 yield _document(source, place, value, wanted)
             else:
@@ -135,34 +127,6 @@ def _document(source: Source, place: str, value: dict[str, Any], wanted: Wanted)
     found = spans_of(source, place, list(items.values()) if wanted.labelled else [])
     metadata = without(value, text, "ents", "spans", "tokens")
     return Row(place, value[text], Marks(found), metadata)
-
-
-def _paragraph(source: Source, place: str, paragraph: Any, wanted: Wanted) -> Row:
-    """A paragraph of version 2's format, whose tokens say where they stand."""
-    sentences = source.listed(place, paragraph, "sentences")
-    listed = (source.listed(place, sentence, "tokens", dict) for sentence in sentences)
-    tokens = [token for some in listed for token in some]
-    words = [token.get("orth") for token in tokens]
-    tags = [token.get("ner") or "-" for token in tokens]
-    spaces = [" " if token.get("space") is None else token["space"] for token in tokens]
-    if not all(isinstance(each, str) for each in (*words, *tags, *spaces)):
-        raise source.fault(place, "a token has no 'orth', or a 'ner' or 'space' that is no string")
-    text = paragraph.get("raw")
-    if not isinstance(text, str):
-        text = "".join(w + s for w, s in zip(words, spaces, strict=True)).removesuffix(" ")
-    places = places_in(text, words)
-    if len(places) < len(words):
-        problem = f"its token {words[len(places)]!r} is not in the text where it should be"
-        raise source.fault(place, problem)
-    found = [
-        span(places[a][0], places[b - 1][1], kind)
-        for kind, a, b in get_spans(["O" if tag == "-" else tag for tag in tags], "bilou")
-    ]
-    if paragraph.get("entities"):
-        found = spans_of(source, place, source.listed(place, paragraph, "entities"))
-    rest = without(paragraph, "raw", "sentences", "entities")
-    kept = {name: value for name, value in rest.items() if value not in (None, [], {})}
-    return Row(place, text, Marks(found if wanted.labelled else []), kept)
 
 
 # ---- .spacy
