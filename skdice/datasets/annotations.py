@@ -123,7 +123,7 @@ def read_annotations(
     Annotations(texts=['Ann sings.'], entities=[[(0, 3, 'PER')]], metadata=[{'id': 7}])
     """
     source = _source(path, encoding)
-    how = {"format": format, "offsets": offsets, "on_misaligned": on_misaligned}
+    how: dict[str, Any] = {"format": format, "offsets": offsets, "on_misaligned": on_misaligned}
     read = entity_rows(source, Wanted(with_entities, False, text_column, layer, feature), **how)
     warn_of_notes(source, read.notes, len(read.rows))
     return Annotations(*x_and_y(read.rows), [row.meta for row in read.rows])

@@ -170,10 +170,13 @@ def records_in_cells(
     if names is None:
         return []
     values = [(place, [parsed(cell) for cell in cells]) for place, cells in rows]
-    first = (cell for _, cells in values[:1000] for cell in cells)
-    if not always and not any(isinstance(cell, (list, dict)) for cell in first):
+    if not always and not any(map(_holds_structure, values[:1000])):
         return []
     return [(f"line {place}", dict(zip(names, cells, strict=True))) for place, cells in values]
+
+
+def _holds_structure(row: tuple[Any, list[Any]]) -> bool:
+    return any(isinstance(cell, (list, dict)) for cell in row[1])
 
 
 def _has_brackets(source: Source, limit: int | None) -> bool:

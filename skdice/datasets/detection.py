@@ -36,21 +36,23 @@ def find(source: Source, wanted: str = "") -> Found:
     """
     if not source.is_json:
         fitting = _of_text(source)
-        if len(fitting) > 1:
-            raise source.fault("the file", _of_two(fitting))
         if fitting:
-            return fitting[0]
+            return _only(source, "the file", fitting)
     empty = None
     for place, value in islice(values_of(source, 1000), 1000):
         fitting, is_empty = _of_record(source, value)
-        kinds = [found for found in fitting if found.task == wanted]
-        fitting = kinds or fitting
-        if len(fitting) > 1:
-            raise source.fault(place, _of_two(fitting))
+        fitting = [found for found in fitting if found.task == wanted] or fitting
         if fitting:
-            return fitting[0]
+            return _only(source, place, fitting)
         empty = empty or is_empty
     return Found(empty, "entities" if empty else "")
+
+
+def _only(source: Source, place: Any, fitting: list[Found]) -> Found:
+    """What alone fits."""
+    if len(fitting) > 1:
+        raise source.fault(place, _of_two(fitting))
+    return fitting[0]
 
 
 def _of_text(source: Source) -> list[Found]:
@@ -135,7 +137,8 @@ def read_tool(source: Source, name: str, wanted: Wanted) -> tuple[list[Row], lis
     """The rows of a file in a format, without those that a person refused, and what to tell."""
     form: Format = formats()[name]
     is_json = isinstance(form, JsonFormat)
-    source, notes = source.as_json() if is_json else source, []
+    source = source.as_json() if is_json else source
+    notes: list[Note] = []
     if source.is_json or (is_json and not form.tasks_of(source, None)):
         values = values_of(source)
         if wanted.labelled:

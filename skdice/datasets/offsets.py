@@ -173,9 +173,11 @@ class _Resolver:
                 if self.how == "raise":
                     raise self._refusal(place, name, where, row, unit)
                 self.problems.append(f"{place}: {name}: {where.problem}")
-                where = self._mended(span, where, text)
-            if where is not None:
-                entities.append((*where, label))
+                mended = self._mended(span, where, text)
+            else:
+                mended = where
+            if mended is not None:
+                entities.append((*mended, label))
                 scores.append(span.score)
         for token, where in zip(marks.checks, found[len(marks.spans) :], strict=True):
             if isinstance(where, _Fault) and self.how == "raise":

@@ -211,11 +211,15 @@ class Table:
             return named
         if len(left) == 1 or len(left) == n_texts:
             return left
+        raise self._refuse_texts(left, n_texts)
+
+    def _refuse_texts(self, left: list[int], n_texts: int | None) -> ValueError:
+        """The error about columns of which none or several may hold the text."""
         found = f"{len(left)} columns that may be text {self.shown(left)}"
         problem = f"{found}, not {n_texts or 1}" if left else "no column that may be text"
         more = ", and which the label with label_column" if n_texts is None else ""
         remedy = f"say which hold the text with text_columns{more}"
-        raise ValueError(f"{str(self.path)!r} has {problem}: {remedy}")
+        return ValueError(f"{str(self.path)!r} has {problem}: {remedy}")
 
     def _named_pair(self, columns: list[int]) -> list[int] | None:
         """The columns with the two names of a pair."""

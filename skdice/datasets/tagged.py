@@ -126,11 +126,11 @@ def token_rows(
     rows = []
     for place, record in source.records():
         found = token_fields(record) or (None, None)
-        token, tag = (given or name for given, name in zip(asked, found, strict=True))
+        token, tag = asked[0] or found[0], asked[1] or found[1]
         if token not in record or (labelled and tag not in record):
             problem = f"no lists of tokens and tags, but {list(record)}"
             raise source.fault(place, f"{problem}: name them 'tokens' and 'tags'")
-        tokens, tags = record[token], record.get(tag) if labelled else []
+        tokens, tags = record[token], record[tag] if labelled and tag is not None else []
         tokens = tokens.split() if isinstance(tokens, str) else tokens
         tags = _tags_of(tags) or [] if isinstance(tags, str) else tags
         if not isinstance(tokens, list) or not isinstance(tags, list):

@@ -105,7 +105,7 @@ def _names(
 ) -> list[str]:
     """The labels of a record; none where nothing was asked."""
     given = value[column] if column == "accept" else [value.get("label")]
-    names = [str(name) if type(name) is int else name for name in given]
+    names: list[Any] = [str(name) if type(name) is int else name for name in given]
     if all(isinstance(name, str) and name.strip() for name in names):
         return names
     if labelled and value.get("answer") is not None:
