@@ -31,7 +31,6 @@ from skdice.datasets import (
     read_conll,
     read_conllu,
     read_dataset,
-    read_mrc_ner,
     read_squad,
     read_table,
     read_texts,
@@ -39,7 +38,7 @@ from skdice.datasets import (
     write_conll,
 )
 
-NAMES = dict(doccano="a.jsonl", jsonl="b.jsonl", prodigy="c.jsonl", bioc="d.xml",
+NAMES = dict(doccano="a.jsonl", jsonl="b.jsonl", prodigy="c.jsonl", bioc="d.json",
              pubtator="e.pubtator", conll="f.conll", webanno="g", brat="h")  # fmt: skip
 
 
@@ -333,7 +332,7 @@ FILES: dict[str, tuple[Callable[[Path], Any], str, Callable[[int, int], str]]] =
     "cats": (read_table, "a.jsonl", lambda n, m: lines_of(*(
         {"text": WORDS, "cats": {f"c{j}": 1.0 for j in range(m)}} for _ in range(n)))),
     "SQuAD": (read_squad, "a.json", squad),
-    "BERT-MRC": (read_mrc_ner, "a.json", asked),
+    "BERT-MRC": (read_dataset, "a.json", asked),
     "spaCy's span groups": (read_annotations, "a.jsonl", lambda n, m: lines_of(
         {"text": WORDS * m, "ents": [], "spans": {"sc": [
             dict(start=a, end=b, label=c) for a, b, c in spans_in_words(m)]}}) * n),

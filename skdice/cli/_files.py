@@ -36,13 +36,14 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
     table = _completed(path, given, known or {})
     source = source_of(path, table.pop("encoding"), table)
     chosen = {n: v for n, v in of_tool.items() if n in ("format", "layer", "feature")}
-    if task == "auto":
-        task = task_of(source, {**table, **chosen})
+    found = task_of(source, {**table, **chosen}) if task == "auto" else None
+    if found is not None:
+        task = found.task
     if chosen and task != "entities":
         raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
     kind = files_of(TASKS[task]).kind or task
     with _explained(given, known):
-        data = read_source(source, kind, options_of(kind, table, of_tool))
+        data = read_source(source, kind, options_of(kind, table, of_tool), found)
         _check_names(path, data.columns, given, known)
     return replace(data, task=task)
 
@@ -93,9 +94,9 @@ def _rows(
     asked = {name: value for name, value in table.items() if name != "label_separator"}
     learned = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
     with _explained(given, known):
-        rows = read_inputs(source, kind, options_of(kind, asked, {}), *learned)
-        _check_names(source.path, source.columns, given, known)
-    return rows
+        read = read_inputs(source, kind, options_of(kind, asked, {}), *learned)
+        _check_names(source.path, read.columns, given, known)
+    return read.rows
 
 
 def is_table(path: Path, first: str, known: Mapping[str, Any]) -> bool:

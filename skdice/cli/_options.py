@@ -78,11 +78,11 @@ Encoding = Annotated[
     str | None, Option(help="Encoding of the files, such as latin-1; default: utf-8.")
 ]
 OnMisaligned = Annotated[
-    Literal["raise", "drop", "fix"],
+    Literal["raise", "drop", "expand"],
     Option(help="What to do with answers and entities that are not at their offset."),
 ]
 Offsets = Annotated[
-    Literal["auto", "codepoints", "utf16", "bytes"],
+    Literal["auto", "codepoints", "utf16"],
     Option(help="What offsets of entities count; auto finds out."),
 ]
 Format = Annotated[

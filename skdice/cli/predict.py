@@ -255,9 +255,10 @@ def _table(
     estimator: Any, source: Source, names: list[str], rows: Iterator[Row], out: Path | None
 ) -> Iterator[str]:
     """The text of a table as it came with two columns more, or of texts with these."""
+    from skdice.datasets.cells import separator_of
     from skdice.datasets.reading import suffix_of
 
-    separator = None if source.is_json else source.separator
+    separator = None if source.is_json else separator_of(source)
     suffix = "" if out is None else suffix_of(out)
     if suffix not in (".csv", ".tsv", ".jsonl", ".json"):
         suffix = ".jsonl" if source.is_json else ".tsv" if separator == "\t" else ".csv"

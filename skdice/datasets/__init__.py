@@ -1,11 +1,13 @@
 """Readers of the field's formats, and a small corpus of our own."""
 
+from typing import Any
+
 from skdice.datasets._corpus import load_town_notes
 from skdice.datasets.annotations import read_annotations, write_annotations
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
 from skdice.datasets.dataset import Dataset, read_dataset
 from skdice.datasets.hub import from_hf
-from skdice.datasets.squad import read_mrc_ner, read_squad, write_squad_predictions
+from skdice.datasets.squad import read_squad, write_squad_predictions
 from skdice.datasets.texts import read_table, read_texts
 
 __all__ = [
@@ -16,7 +18,6 @@ __all__ = [
     "read_conll",
     "read_conllu",
     "read_dataset",
-    "read_mrc_ner",
     "read_squad",
     "read_table",
     "read_texts",
@@ -24,3 +25,10 @@ __all__ = [
     "write_conll",
     "write_squad_predictions",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "read_mrc_ner":  # an AttributeError would lose its message in an import
+        how = "read_dataset(path, task='mrc-ner') has X, y and queries"
+        raise ImportError(f"skdice.datasets has no {name} any more: {how}")
+    raise AttributeError(f"module 'skdice.datasets' has no attribute {name!r}")

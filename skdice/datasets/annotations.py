@@ -11,15 +11,17 @@ from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import TOOLS
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.detection import find, is_saved
-from skdice.datasets.formats._base import JsonFormat, as_json, formats, without
+from skdice.datasets.detection import Found, find, is_saved, read_tool
+from skdice.datasets.formats._base import JsonFormat, as_json, formats
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import resolve, units_before
+from skdice.datasets.options import without
 from skdice.datasets.reading import json_pieces
-from skdice.datasets.row import UNITS, Row
-from skdice.datasets.source import Source, warn_of_skipped
+from skdice.datasets.row import UNITS, Reading, Row, Wanted, left_out, x_and_y
+from skdice.datasets.source import Source, warn_of_notes
 from skdice.exceptions import SkippedRowsWarning
-from skdice.inputs.entities import check_inside, read_entity
+from skdice.inputs.answers import check_misaligned
+from skdice.inputs.entities import Entity, check_inside, read_entity
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import check_characters
 from skdice.whole_files import write_text
@@ -67,13 +69,13 @@ def read_annotations(
         ``"pubtator"``, ``"bioc"``, ``"jsonl"`` or
         ``"conll"``; ``"auto"`` looks at the file. The modules of `skdice.datasets.formats` say
         what is read of each.
-    offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
-        What the offsets of the file count: code points, as Python does; UTF-16 code units, as
-        JavaScript does; or bytes of UTF-8. ``"auto"`` takes code points, unless what the tool
-        writes beside an offset (the entity's text, tokens, or our own mark) shows that it is
-        UTF-16. Of Doccano, whose editor counts UTF-16 and whose files programs write too, it
-        refuses what may be either. It matters in texts with emoji only.
-    on_misaligned : {"raise", "drop", "fix"}, default="raise"
+    offsets : {"auto", "codepoints", "utf16"}, default="auto"
+        What the offsets of the file count: code points, as Python does, or UTF-16 code units, as
+        JavaScript does. ``"auto"`` takes code points, unless what the tool writes beside an offset
+        (the entity's text, tokens, or our own mark) shows that it is UTF-16. Of Doccano, whose
+        editor counts UTF-16 and whose files programs write too, it refuses what may be either. It
+        matters in texts with emoji only.
+    on_misaligned : {"raise", "drop", "expand"}, default="raise"
         What to do with an entity that is empty, lies outside its text, cuts a character, does not
         hold the text that the tool says, has no label, or is discontinuous: raise an error that
         names the file, the line and the entity; leave the entity out; or move it to the nearest
@@ -121,58 +123,60 @@ def read_annotations(
     Annotations(texts=['Ann sings.'], entities=[[(0, 3, 'PER')]], metadata=[{'id': 7}])
     """
     source = _source(path, encoding)
-    source.labelled, source.text_column = with_entities, text_column
-    source.layer, source.feature = layer, feature
-    how = {"format": format, "offsets": offsets, "on_misaligned": on_misaligned}
-    rows = entity_rows(source, **how)
-    return Annotations([r.x for r in rows], [r.y for r in rows], [r.meta for r in rows])
+    how: dict[str, Any] = {"format": format, "offsets": offsets, "on_misaligned": on_misaligned}
+    read = entity_rows(source, Wanted(with_entities, False, text_column, layer, feature), **how)
+    warn_of_notes(source, read.notes, len(read.rows))
+    return Annotations(*x_and_y(read.rows), [row.meta for row in read.rows])
 
 
 def entity_rows(
-    source: Source, *, format: str = "auto", offsets: str = "auto", on_misaligned: str = "raise"
-) -> list[Row]:
+    source: Source,
+    wanted: Wanted,
+    *,
+    format: str = "auto",
+    offsets: str = "auto",
+    on_misaligned: str = "raise",
+    found: Found | None = None,
+) -> Reading:
     """The texts that `read_annotations` reads, with their entities and metadata."""
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
-    check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
+    check_misaligned(on_misaligned)
     name: str | None = format
-    if format in formats() and isinstance(formats()[format], JsonFormat):
-        source.takes_json()
     if format == "auto":
-        found = find(source, "entities" if source.labelled else "")
+        found = found or find(source, "entities" if wanted.labelled else "")
         name = found.format
-        if name is None or (source.labelled and found.task == "classification"):
+        if name is None or (wanted.labelled and found.task == "classification"):
             raise ValueError(f"{str(source.path)!r} {_unknown(source, found.task)}")
-    form = formats()[str(name)]
-    rows = list(form.read(source))
+    rows, notes = read_tool(source, str(name), wanted)
     if not rows:
-        problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
+        problem = f"holds no annotated text; left out: {left_out(notes) or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    if format != "auto" and source.labelled and not any(row.y.spans for row in rows):
-        found = find(source, "entities")
-        if found.format not in (None, name):
-            problem = f"format={name!r} finds no entity; the file looks like {found.format!r}"
+    if format != "auto" and wanted.labelled and not any(row.y.spans for row in rows):
+        other = find(source, "entities")
+        if other.format not in (None, name):
+            problem = f"format={name!r} finds no entity; the file looks like {other.format!r}"
             raise ValueError(f"{str(source.path)!r}: {problem}")
-    warn_of_skipped(source, len(rows))
-    return resolve(source.path, rows, form, offsets, on_misaligned)
+    unit = formats()[str(name)]
+    return Reading(resolve(source.path, rows, unit, offsets, on_misaligned), notes)
 
 
 def _source(path: Any, encoding: str) -> Source:
     """The file, or the rows of a data set of Hugging Face."""
-    if KINDS["Path"][1](path):
-        path = Path(path)
-        if not is_saved(path):
-            return Source(path, encoding)
-        try:
-            import datasets
-        except ImportError as error:
-            raise ImportError(f"{str(path)!r} needs the package datasets: install it") from error
-        values, name = named_rows(datasets.load_from_disk(str(path))), path
-    else:
-        values, name = named_rows(path), Path("dataset")
-    source = Source(name, encoding)
-    source.values = [(f"row {i}", value) for i, value in enumerate(values)]
-    return source
+    if not KINDS["Path"][1](path):
+        return _of_rows(Path("dataset"), path)
+    if not is_saved(Path(path)):
+        return Source(Path(path), encoding)
+    try:
+        import datasets
+    except ImportError as error:
+        raise ImportError(f"{str(path)!r} needs the package datasets: install it") from error
+    return _of_rows(Path(path), datasets.load_from_disk(str(path)))
+
+
+def _of_rows(path: Path, data: Any) -> Source:
+    values = [(f"row {i}", value) for i, value in enumerate(named_rows(data))]
+    return Source(path, content=values, in_json=True)
 
 
 def _unknown(source: Source, task: str) -> str:
@@ -180,7 +184,7 @@ def _unknown(source: Source, task: str) -> str:
     if task == "classification":
         remedy = "read them with read_dataset, by task='classification'"
         return f"holds labels of whole texts and no entities: {remedy}"
-    what = f"the line {source.head[0][:60]!r}" if not source.is_json else "no value"
+    what = "no value" if source.is_json else f"the line {source.first_line[:60]!r}"
     if source.is_json and source.values:
         first = source.values[0][1]
         what = f"the fields {list(first)}" if isinstance(first, dict) else shown(first)
@@ -200,7 +204,6 @@ def write_annotations(
     format: str,
     metadata: Rows | None = None,
     *,
-    offsets: str = "auto",
     predicted: bool | None = None,
 ) -> Path:
     """Write texts with entities as an annotation tool imports them.
@@ -224,9 +227,6 @@ def write_annotations(
         Of each text: ids and whatever else should go along, of any names. A warning names those
         that a format has no place for. ``"entity_scores"``, one for each
         entity, are written as scores.
-    offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
-        What offsets shall count. ``"auto"`` is what the tool counts: UTF-16 in Doccano, and code
-        points elsewhere. JSON lines say so, in texts where it differs, in a field ``offsets``.
     predicted : bool or None, default=None
         Whether entities are a model's, which Label Studio keeps apart from annotations. None is
         yes if one has a score.
@@ -252,24 +252,18 @@ def write_annotations(
     {"text": "Ann sings.", "label": [[0, 3, "PER"]]}
     """
     check_choice("format", format, TOOLS)
-    check_choice("offsets", offsets, ("auto", *UNITS))
-    path, texts = Path(path), as_row_list("texts", texts)
+    form, path, texts = formats()[format], Path(path), as_row_list("texts", texts)
     entities = as_row_list("entities", entities)
     check_lengths("texts", texts=texts, entities=entities)
     metadata = [{} for _ in texts] if metadata is None else as_row_list("metadata", metadata)
     check_lengths("texts", texts=texts, metadata=metadata)
-    rows = [
-        as_row(i, *row, format) for i, row in enumerate(zip(texts, entities, metadata, strict=True))
-    ]
+    every = enumerate(zip(texts, entities, metadata, strict=True))
+    rows = [as_row(i, *row, format) for i, row in every]
     if predicted is None:
         predicted = any(entity.score is not None for row in rows for entity in row.y)
-    form = formats()[format]
-    if offsets not in ("auto", "codepoints") and not form.lines:
-        known = tuple(name for name, each in formats().items() if each.lines)
-        raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, path, bool(predicted), offsets)))
+        write_text(path, "".join(pieces_of(rows, format, path, bool(predicted))))
     else:
         form.write(path, rows)
     return path
@@ -297,23 +291,25 @@ def is_text(path: Path | None, format: str) -> bool:
 
 
 def pieces_of(
-    rows: Iterable[Row], format: str, path: Path | None, predicted: bool, offsets: str = "auto"
+    rows: Iterable[Row], format: str, path: Path | None, predicted: bool
 ) -> Iterator[str]:
     """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    values = (as_json(_dumped(row, form, predicted, offsets)) for row in rows)
+    values = (as_json(_dumped(row, form, predicted)) for row in rows)
     return json_pieces(values, path, lines=form.lines)
 
 
-def _dumped(row: Row, form: JsonFormat, predicted: bool, offsets: str) -> Any:
-    """The JSON value of a text, whose offsets count the units of its tool or others."""
-    unit = form.unit if offsets == "auto" else offsets
-    before = units_before(row.x, unit)
+def _dumped(row: Row, form: JsonFormat, predicted: bool) -> Any:
+    """The JSON value of a text, whose offsets count the units of its tool.
+
+    JSON lines say so where that matters, in a field ``offsets``.
+    """
+    before = units_before(row.x, form.unit)
     if not form.lines or before[-1] == len(row.x):
         return form.dump(row, predicted)
     moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.y]
-    return {**form.dump(row._replace(y=moved), predicted), "offsets": unit}
+    return {**form.dump(row._replace(y=moved), predicted), "offsets": form.unit}
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
@@ -323,21 +319,26 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
     check_characters(text, f"texts[{i}]")
     if not isinstance(metadata, Mapping):
         raise TypeError(f"metadata[{i}] is {shown(metadata)}, not a dict")
-    row, items = [], as_row_list(f"entities[{i}]", entities)
+    items = as_row_list(f"entities[{i}]", entities)
     scores = metadata.get("entity_scores")
     if not isinstance(scores, list) or len(scores) != len(items):
         scores = [None] * len(items)
+    row = []
     for j, (item, score) in enumerate(zip(items, scores, strict=True)):
         where = f"entities[{i}][{j}]"
         entity = read_entity(item, where)
         check_inside(entity, text, where, f"texts[{i}]")
-        start, end, label = entity[:3]
-        if start == end:
-            raise ValueError(f"{where} is {shown(item)}, which is empty")
-        if label is None and not formats()[format].knows_unlabelled:
+        if entity.label is None and not formats()[format].knows_unlabelled:
             raise ValueError(f"{where} has the label None: it must be a name in {format}")
-        if entity.score is None and score is not None:
-            entity = read_entity(entity._replace(score=score), where)
-        score = None if entity.score is None else round(entity.score, 6)
-        row.append(entity._replace(score=score, text=text[start:end]))
+        row.append(_to_write(entity, score, text, where))
     return Row(f"texts[{i}]", text, row, without(metadata, "entity_scores"))
+
+
+def _to_write(entity: Entity, score: Any, text: str, where: str) -> Entity:
+    """An entity with its text, and its score in few digits."""
+    if entity.start == entity.end:
+        raise ValueError(f"{where} is {shown(tuple(entity[:3]))}, which is empty")
+    if entity.score is None and score is not None:
+        entity = read_entity(entity._replace(score=score), where)
+    rounded = None if entity.score is None else round(entity.score, 6)
+    return entity._replace(score=rounded, text=text[entity.start : entity.end])

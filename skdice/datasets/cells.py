@@ -1,69 +1,103 @@
-"""The cells of separated values."""
+"""The cells of separated values, and the names of their columns."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import csv
+import json
 import re
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
 
-from skdice.datasets.reading import fault, first_line, suffix_of
+from skdice.datasets.reading import suffix_of
+from skdice.datasets.source import Placed, Source
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _LOCK = threading.Lock()  # csv's longest field is one setting for all threads
 _readers, _limit = 0, 0
 
+LABEL_NAMES = (
+    *("label", "target", "class", "y", "tag", "labels"),
+    *("gold_label", "is_duplicate", "quality"),  # of SNLI's, Quora's and Microsoft's pairs
+)
+# Two columns of which both are there are a pair.
+PAIR_NAMES = (
+    *(("sentence1", "sentence2"), ("question1", "question2"), ("premise", "hypothesis")),
+    *(("text_a", "text_b"), ("text1", "text2"), ("#1 string", "#2 string")),
+    ("question", "context"),
+)
+TEXT_NAMES = (
+    *("text", "sentence", "review", "content", "message", "headline", "title", "question"),
+    *("tweet", "comment", "comment_text", "body", "utterance"),
+)
+ID_NAMES = ("id", "idx", "index", "guid", "uid", "")  # pandas gives its index no name
+_TEXTS = {*TEXT_NAMES, *(name for pair in PAIR_NAMES for name in pair)}
 
-def separator_of(path: Path, lines: list[str]) -> str:
-    """The separator that the first line has outside quotes."""
-    first = first_line(lines)
-    if named := separator_line(first):
+Cells = tuple[int, list[str]]  # a row with the number of its first line
+
+
+def separator_of(source: Source) -> str:
+    """The separator that was given, or that the first line has outside quotes."""
+    if source.separator:
+        return source.separator
+    if named := _separator_line(source.first_line):
         return named
-    first = _QUOTED.sub("", first)
+    first = _QUOTED.sub("", source.first_line)
     if "\t" in first:
         return "\t"
-    if suffix_of(path) != ".csv" or ";" not in first:
+    if suffix_of(source.path) != ".csv" or ";" not in first:
         return ","
     # Spreadsheets write it where the comma is the decimal point.
     if "," in first:
         problem = "the first line has ',' and ';': give separator=',' or separator=';'"
-        raise fault(path, 1, problem)
+        raise source.fault(1, problem)
     return ";"
 
 
-def separator_line(line: str) -> str | None:
+def _separator_line(line: str) -> str | None:
     """The separator that a spreadsheet names in a first line such as ``sep=;``."""
     found = re.fullmatch(r'"?sep=(.)"?', line.strip("\n\r"))
     return found[1] if found else None
 
 
-def cells_of(
-    path: Path, lines: Iterator[str], separator: str, quoting: bool | None
-) -> Iterator[tuple[int, list[str]]]:
+def quotes(source: Source) -> bool:
+    """Return True if ``"`` quotes a cell: as asked for, or of all tables but those of tabs."""
+    return separator_of(source) != "\t" if source.quoting is None else source.quoting
+
+
+def cells_of(source: Source) -> Iterator[Cells]:
     """The number and the cells of every line that is not blank."""
+    separator = separator_of(source)
     if len(separator) != 1:
         raise ValueError(f"separator={separator!r} must be one character")
-    if not (separator != "\t" if quoting is None else quoting):
-        for number, line in enumerate(lines, 1):
-            if line and not line.isspace() and not (number == 1 and separator_line(line)):
-                yield number, line.split(separator)
-        return
+    rows = _quoted if quotes(source) else _unquoted
+    return rows(source, source.iter_lines(), separator)
+
+
+def _unquoted(source: Source, lines: Iterable[str], separator: str) -> Iterator[Cells]:
+    for number, line in enumerate(lines, 1):
+        if line and not line.isspace() and not (number == 1 and _separator_line(line)):
+            yield number, line.split(separator)
+
+
+def _quoted(source: Source, lines: Iterable[str], separator: str) -> Iterator[Cells]:
     reader = csv.reader((line + "\n" for line in lines), delimiter=separator, strict=True)
     start = 1
     try:
         for cells in reader:
             # An empty line has no cell; a quoted empty text is one.
             is_filled = any(map(str.strip, cells)) or cells == [""]
-            if is_filled and (start > 1 or not separator_line(separator.join(cells))):
+            if is_filled and (start > 1 or not _separator_line(separator.join(cells))):
                 yield start, cells
             start = reader.line_num + 1
     except csv.Error as error:
         problem = f"{error}, where {separator!r} separates cells: give another separator, mend "
         problem += "the quotes, or give quoting=False if they are part of the texts"
-        raise fault(path, start, problem) from error
+        raise source.fault(start, problem) from error
 
 
 @contextlib.contextmanager
@@ -83,17 +117,88 @@ def long_cells() -> Iterator[None]:
                 csv.field_size_limit(_limit)
 
 
-def rows_of(
-    path: Path, lines: Iterator[str], separator: str, quoting: bool | None
-) -> list[tuple[int, list[str]]]:
-    """The number and cells of every line that is not blank, all of one width."""
-    with long_cells():
-        rows = list(cells_of(path, lines, separator, quoting))
+@long_cells()
+def table_of(source: Source, limit: int | None = None) -> tuple[list[str] | None, list[Cells]]:
+    """The names of the columns, if the first line has them, and the rows, all of one width."""
+    rows = list(islice(cells_of(source), limit))
     if not rows:
-        raise ValueError(f"{str(path)!r} has empty cells only: give a file with examples")
+        raise ValueError(f"{str(source.path)!r} has empty cells only: give a file with examples")
     width = len(rows[0][1])
     for place, cells in rows:
         if len(cells) != width:
             problem = f"{len(cells)} column(s), but {width} in the first line: mend it, or check "
-            raise fault(path, place, problem + "the parameters separator and quoting")
-    return rows
+            raise source.fault(place, problem + "the parameters separator and quoting")
+    if not (_has_header(source, rows) if source.header is None else source.header):
+        return None, rows
+    if not rows[1:]:
+        raise ValueError(f"{str(source.path)!r} holds a header only: give a file with examples")
+    return [cell.strip() for cell in rows[0][1]], rows[1:]
+
+
+def _has_header(source: Source, rows: list[Cells]) -> bool:
+    """Return True if the first row holds a usual name of a label or a text.
+
+    Beside a text that happens to be such a name stands a label, which other rows have, too.
+    """
+    if len(rows[0][1]) == 1 and suffix_of(source.path) not in (".csv", ".tsv"):
+        return False  # the first of plain lines is a text
+    first = [cell.strip() for cell in rows[0][1]]
+    names = {cell.lower() for cell in first}
+    if not names.isdisjoint(LABEL_NAMES):
+        return True
+    if names.isdisjoint({*_TEXTS, "tokens", "words"}):
+        return False
+    others = [i for i, name in enumerate(first) if name.lower() not in {*_TEXTS, *ID_NAMES}]
+    below = [cells for _, cells in islice(rows, 1, 1000)]
+    return not any(first[i] == row[i].strip() for row in below for i in others)
+
+
+# ---- lists and objects in cells
+
+
+def records_in_cells(
+    source: Source, limit: int | None = None, *, always: bool = False
+) -> list[Placed]:
+    """The first rows of a table with a header, if some cells hold lists or objects, or `always`."""
+    has_some = always or _has_brackets(source, limit)
+    try:
+        names, rows = table_of(source, limit) if has_some else (None, [])
+    except ValueError:
+        if limit is None:
+            raise
+        return []  # a look refuses nothing
+    if names is None:
+        return []
+    values = [(place, [parsed(cell) for cell in cells]) for place, cells in rows]
+    if not always and not any(map(_holds_structure, values[:1000])):
+        return []
+    return [(f"line {place}", dict(zip(names, cells, strict=True))) for place, cells in values]
+
+
+def _holds_structure(row: tuple[Any, list[Any]]) -> bool:
+    return any(isinstance(cell, (list, dict)) for cell in row[1])
+
+
+def _has_brackets(source: Source, limit: int | None) -> bool:
+    may_be = source.is_text or limit is None  # a reader says that a folder is none
+    return may_be and ("[" in source.text or "{" in source.text)
+
+
+def values_of(source: Source, limit: int | None = None) -> list[Placed]:
+    """The values of JSON, or the first rows of a table with lists or objects in its cells."""
+    return source.values if source.is_json else records_in_cells(source, limit)
+
+
+def parsed(cell: Any) -> Any:
+    """The list or object that a cell holds, as JSON or Python's, or the cell as it is."""
+    if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "{"):
+        return cell
+    for parse in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return _lists(parse(cell.strip()))
+    return cell
+
+
+def _lists(value: Any) -> Any:
+    """A value whose tuples are lists, as in JSON."""
+    return [_lists(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._types import Rows
-from skdice.datasets.reading import fault
-from skdice.datasets.row import Row, x_and_y
+from skdice.datasets.row import Reading, Row, x_and_y
 from skdice.datasets.source import Source
 from skdice.datasets.token_columns import (
-    BRACKETS,
     DOCUMENT,
     RANGE,
     SAMPLE,
@@ -24,6 +22,7 @@ from skdice.datasets.token_columns import (
     are_tags,
     columns_of,
     is_header,
+    no_tokens,
 )
 from skdice.inputs.rows import as_row_list
 from skdice.tags.schemes import faults
@@ -55,7 +54,7 @@ def read_conll(
         from the right. None takes for the tag the column that holds tags such as ``O`` and
         ``B-PER``, the first of several whose tags name the same types, such as nested ones, or the
         only column beside the tokens. The token is in the first column that holds no counters,
-        ids or tags. In CoNLL-2012 the two are 3 and 10.
+        ids or tags.
     separator : str or None, default=None
         Between columns; None is a tab if most lines have one, and white space otherwise.
     comment : str or None, default="auto"
@@ -95,9 +94,10 @@ def read_conll(
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
+    source = Source(Path(path), encoding, separator=separator)
     how: dict[str, Any] = {"token_column": token_column, "tag_column": tag_column}
-    how |= {"separator": separator, "comment": comment, "scheme": scheme}
-    return x_and_y(column_rows(Source(Path(path), encoding, labelled=with_tags), **how))
+    how |= {"comment": comment, "scheme": scheme, "labelled": with_tags}
+    return x_and_y(column_rows(source, **how).rows)
 
 
 def column_rows(
@@ -105,44 +105,45 @@ def column_rows(
     *,
     token_column: int | str | None = None,
     tag_column: int | str | None = None,
-    separator: str | None = None,
     comment: str | None = "auto",
     scheme: str | None = None,
-) -> list[Row]:
+    labelled: bool = True,
+) -> Reading:
     """The sentences that `read_conll` reads."""
-    path = source.path
     if comment == "":
         raise ValueError("comment='' would make every line a comment: give None for none")
-    head = list(islice(source.iter_lines(), SAMPLE))
-    if token_column is None and tag_column is None and is_conllu(head):
+    head = _first_lines(source)
+    lines = [line for _, line in head]
+    if token_column is None and tag_column is None and is_conllu(lines):
         remedy = "read it with read_conllu, or give token_column and tag_column"
-        raise ValueError(f"{str(path)!r} has the ten columns of CoNLL-U: {remedy}")
-    if separator is None:
-        filled = [s for s in head if s.strip() and not s.startswith(DOCUMENT)]
-        plain = ([s for s in filled if not s.startswith("#")] or filled)[:100]
-        separator = "\t" if 2 * sum("\t" in s for s in plain) > len(plain) else None
+        raise ValueError(f"{str(source.path)!r} has the ten columns of CoNLL-U: {remedy}")
+    separator = source.separator or _separator_of(lines)
     rows = list(_rows(head, separator))
-    plain_rows = [row for row in rows if not row.text.startswith(comment)] if comment else rows
-    if comment == "auto":
-        plain_rows = [row for row in rows if not row.text.startswith("#")] or rows
-    begins = next((row.text for row in rows), "")
-    is_2012 = begins.startswith("#begin document") and tag_column is None
-    if is_2012 and plain_rows and all(len(row.cells) > 11 for row in plain_rows):
-        # Behind the column of the entities, each verb of a sentence has one.
-        in_brackets = all(BRACKETS.fullmatch(row.cells[10]) for row in plain_rows)
-        token = 3 if token_column is None else int(token_column)
-        found = Layout(11, token, 10, in_brackets=in_brackets, is_wider=True)
-    else:
-        names = begins.partition("global.columns =")[2].split()  # CoNLL-U Plus
-        if "FORM" in names and token_column is None:
-            token_column = names.index("FORM")
-        found = columns_of(source, plain_rows, token_column, tag_column, names)
+    mark = "#" if comment == "auto" else comment
+    plain = [row for row in rows if mark is None or not row.text.startswith(mark)]
+    plain = plain or (rows if comment == "auto" else [])
+    names = lines[0].partition("global.columns =")[2].split()  # CoNLL-U Plus
+    if "FORM" in names and token_column is None:
+        token_column = names.index("FORM")
+    found = columns_of(source, plain, token_column, tag_column, names, labelled)
     layout = found._replace(separator=separator, comment=comment)
-    sentences = _sentences(source, layout, scheme)
+    sentences = _sentences(source, layout, scheme, labelled)
     if not sentences:
-        raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
-    source.columns = {"token": found.token, "tag": found.tag}
-    return sentences
+        raise no_tokens(source)
+    return Reading(sentences, columns={"token": found.token, "tag": found.tag})
+
+
+def _first_lines(source: Source) -> list[tuple[int, str]]:
+    """The first lines from that which is not blank, with their numbers."""
+    numbered = enumerate(source.iter_lines(), 1)
+    return list(islice(dropwhile(lambda pair: not pair[1].strip(), numbered), SAMPLE))
+
+
+def _separator_of(lines: list[str]) -> str | None:
+    """A tab, if most lines have one; None is white space."""
+    filled = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
+    plain = ([line for line in filled if not line.startswith("#")] or filled)[:100]
+    return "\t" if 2 * sum("\t" in line for line in plain) > len(plain) else None
 
 
 def _split(line: str, separator: str | None) -> list[str]:
@@ -150,101 +151,100 @@ def _split(line: str, separator: str | None) -> list[str]:
     return line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
 
 
-def _rows(lines: Iterable[str], separator: str | None) -> Iterator[Line]:
+def _rows(lines: Iterable[tuple[int, str]], separator: str | None) -> Iterator[Line]:
     """The lines that hold something, each with its columns."""
     sentence = 0
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         if not line.strip() or line.startswith(DOCUMENT):
             sentence += 1
         else:
             yield Line(number, line, _split(line, separator), sentence)
 
 
-def _sentences(source: Source, layout: Layout, scheme: str | None = None) -> list[Row]:
+def _sentences(source: Source, layout: Layout, scheme: str | None, labelled: bool) -> list[Row]:
     """All sentences, in one pass."""
     rows: list[Row] = []
-    path, with_tags = source.path, source.labelled
-    width, token_at, tag_at = layout.width, layout.token, layout.tag
-    separator, comment = layout.separator, layout.comment
     known: dict[str, str] = {}  # equal words are one string
-    tokens: list[str] = []
-    tags: list[str] = []
-    first, waits_for_header = 0, layout.has_header
-
-    def end() -> None:
-        if tokens:
-            y = _from_brackets(tags) if layout.in_brackets else tags
-            rows.append(Row(first, tokens, y, {}))
-            for at, problem in [] if scheme is None else faults(y, scheme):
-                remedy = "mend the file, or read it with scheme=None"
-                problem = f"{problem} in scheme {scheme!r}: {remedy}"
-                raise fault(path, first + at, problem)
-
-    for number, line in enumerate(source.iter_lines(), 1):
-        if not line or line.isspace() or line.startswith(DOCUMENT):
-            if tokens:
-                end()
-                tokens, tags = [], []
-            continue
-        if comment is not None and comment != "auto" and line.startswith(comment):
-            continue
-        cells = line.split(separator) if separator else _split(line, None)
-        if line[0] == "#" and _is_comment(path, number, line, cells, layout, not tokens):
-            continue
-        if len(cells) != width and not (layout.is_wider and len(cells) > width):
-            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
-            raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
-        if waits_for_header:
-            waits_for_header = False
-            continue
-        if layout.ids is not None and RANGE.fullmatch(cells[layout.ids]):
+    token_at, tag_at, begins = layout.token, layout.tag, True
+    for number, cells in _token_lines(source, layout):
+        if cells is None:
+            begins = True
             continue
         token, tag = cells[token_at].strip(), cells[tag_at].strip()
-        if not token or (with_tags and not tag):
-            what = "tag" if token else "token"
+        if not token or (labelled and not tag):
+            what, line = "tag" if token else "token", (layout.separator or " ").join(cells)
             problem = f"no {what} in {line[:60]!r}: mend the line, or give {what}_column"
-            raise fault(path, number, problem)
-        if not tokens:
-            first = number
+            raise source.fault(number, problem)
+        if begins:
+            tokens: list[str] = []
+            tags: list[str] = []
+            rows.append(Row(number, tokens, tags, {}))
+            begins = False
         tokens.append(known.setdefault(token, token))
         tags.append(known.setdefault(tag, tag))
-    end()
+    if scheme is not None:
+        _check_tags(source, rows, scheme)
     return rows
 
 
+def _check_tags(source: Source, rows: list[Row], scheme: str) -> None:
+    for row in rows:
+        for at, problem in faults(row.y, scheme):
+            remedy = "mend the file, or read it with scheme=None"
+            raise source.fault(row.place + at, f"{problem} in scheme {scheme!r}: {remedy}")
+
+
+def _token_lines(source: Source, layout: Layout) -> Iterator[tuple[int, list[str] | None]]:
+    """The number of each line of a token, with its cells; None ends a sentence."""
+    separator, width, ids = layout.separator, layout.width, layout.ids
+    waits_for_header, at_start = layout.has_header, True
+    comment = None if layout.comment == "auto" else layout.comment
+    for number, line in enumerate(source.iter_lines(), 1):
+        if not line or line.isspace() or line.startswith(DOCUMENT):
+            at_start = True
+            yield number, None
+            continue
+        if comment and line.startswith(comment):
+            continue
+        cells = line.split(separator) if separator else _split(line, None)
+        if line[0] == "#" and _is_comment(source, number, line, cells, layout, at_start):
+            continue
+        if len(cells) != width:
+            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
+            problem += ": mend the line, or the file may be cut short"
+            raise source.fault(number, problem)
+        if waits_for_header:
+            waits_for_header = False
+        elif ids is None or not RANGE.fullmatch(cells[ids]):
+            at_start = False
+            yield number, cells
+
+
 def _is_comment(
-    path: Path, number: int, line: str, cells: list[str], layout: Layout, at_start: bool
+    source: Source, number: int, line: str, cells: list[str], layout: Layout, at_start: bool
 ) -> bool:
     """Return True if a line that begins with # is no token's; refuse what may be either."""
     if layout.comment != "auto":
         return False
-    if line.startswith(("#begin document", "#end document")):
+    if line.startswith(_OF_DOCUMENTS):
         return True
     if len(cells) != layout.width:
         return at_start or line.lstrip("#")[:1] in ("", " ", "\t")
     tag = cells[layout.tag].strip()
     if layout.has_tags:
         return not TAG.fullmatch(tag)
-    if cells[0] == "#" and at_start and (layout.separator is None or may_be_source(tag)):
+    if cells[0] == "#" and at_start and (layout.separator is None or _may_be_source(tag)):
         remedy = "say which by comment='#', or by comment=None"
-        raise fault(path, number, f"{line[:60]!r} may be a comment, or the token '#': {remedy}")
+        raise source.fault(number, f"{line[:60]!r} may be a comment, or the token '#': {remedy}")
     return False
 
 
-def may_be_source(tag: str) -> bool:
+_OF_DOCUMENTS = ("#begin document", "#end document")
+
+
+def _may_be_source(tag: str) -> bool:
     """Return True if what follows # and a tab is perhaps a source, as in GermEval's comments."""
     return "://" in tag or " " in tag
-
-
-def _from_brackets(cells: list[str]) -> list[str]:
-    """IOB2 tags of CoNLL-2012's cells, such as ``(ORG*``, ``*`` and ``*)``."""
-    tags, kind = [], ""
-    for cell in cells:
-        begins = cell.startswith("(")
-        kind = cell.strip("(*)") if begins else kind
-        tags.append(f"{'B' if begins else 'I'}-{kind}" if kind else "O")
-        kind = "" if cell.endswith(")") else kind
-    return tags
 
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -275,9 +275,8 @@ def read_conllu(
     Parameters
     ----------
     path : str or Path
-    tag_column : {"upos", "xpos", "deprel", "lemma", "feats", "misc"} or int, default="upos"
-        By name or index. Of ``"misc"``, the tags of named entities are read, such as
-        ``name=B-PER``.
+    tag_column : {"upos", "xpos", "deprel", "lemma", "feats"} or int, default="upos"
+        By name or index.
     encoding : str, default="utf-8"
     with_tags : bool, default=True
         False takes whatever stands in the column of the tags, as for a prediction.
@@ -304,50 +303,30 @@ def read_conllu(
     ...     read_conllu(path)
     ([['Ann']], [['PROPN']])
     """
-    source = Source(Path(path), encoding, labelled=with_tags)
-    return x_and_y(conllu_rows(source, tag_column=tag_column))
+    read = conllu_rows(Source(Path(path), encoding), tag_column=tag_column, labelled=with_tags)
+    return x_and_y(read.rows)
 
 
-def conllu_rows(source: Source, *, tag_column: str | int = "upos") -> list[Row]:
+def conllu_rows(
+    source: Source, *, tag_column: str | int = "upos", labelled: bool = True
+) -> Reading:
     """The sentences that `read_conllu` reads."""
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
-    check_choice("tag_column", tag_column, CONLLU_COLUMNS)
+    check_choice("tag_column", tag_column, CONLLU_COLUMNS[:-1])  # the last is no single value
     how: dict[str, Any] = {"ids": 0, "separator": "\t", "comment": "#"}
     layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), **how)
-    path = source.path
-    rows = _sentences(source, layout)
+    rows = _sentences(source, layout, None, labelled)
     if not rows:
-        raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
+        raise ValueError(f"{str(source.path)!r} holds no word: is it a CoNLL-U file?")
     X, y = x_and_y(rows)
     for what, values, remedy in (
         ("form", X, "the treebank comes without its words: merge them into it"),
-        (tag_column, y, "give another tag_column"),
+        (tag_column, y if labelled else X, "give another tag_column"),
     ):
-        if (source.labelled or values is X) and all(cell == "_" for row in values for cell in row):
-            raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
-    if tag_column == "misc" and source.labelled:
-        found = zip(rows, _tags_of_misc(path, y), strict=True)
-        rows = [row._replace(y=tags) for row, tags in found]
-    source.columns = {"token": "form", "tag": tag_column}
-    return rows
-
-
-def _tags_of_misc(path: str | Path, cells: list[list[str]]) -> list[list[str]]:
-    """The values of the one attribute of MISC that has tags such as O and B-PER for all words."""
-    found = [
-        [dict(part.partition("=")[::2] for part in cell.split("|")) for cell in row]
-        for row in cells
-    ]
-    words = [values for row in found for values in row]
-    names = [
-        name for name in words[0] if all(TAG.fullmatch(values.get(name, "")) for values in words)
-    ]
-    if len(names) != 1:
-        has = f"{names} hold tags" if names else f"none of {sorted({n for v in words for n in v})}"
-        problem = f"{has}, and one attribute such as name=B-PER must, for all words"
-        raise ValueError(f"{str(path)!r}, the column 'misc': {problem}: give another tag_column")
-    return [[values[names[0]] for values in row] for row in found]
+        if all(cell == "_" for row in values for cell in row):
+            raise ValueError(f"{str(source.path)!r} holds only _ in the column {what!r}: {remedy}")
+    return Reading(rows, columns={"token": "form", "tag": tag_column})
 
 
 @checked
@@ -375,43 +354,42 @@ def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     """
     path, X, y = Path(path), as_row_list("X", X), as_row_list("y", y)
     check_lengths("sentences", X=X, y=y)
-    blocks: list[str] = []
-    rows: list[Line] = []
-    hashes: list[tuple[str, str, str]] = []  # tokens that begin so, with their tags
-    for i in range(len(X)):
-        tokens, tags = as_row_list(f"X[{i}]", X[i]), as_row_list(f"y[{i}]", y[i])
-        if len(tokens) != len(tags):
-            raise ValueError(f"X[{i}] has {len(tokens)} tokens and y[{i}] {len(tags)} tags")
-        for value in (*tokens, *tags):
-            if not isinstance(value, str):
-                raise TypeError(f"X[{i}] or y[{i}] holds {shown(value)}, which is no string")
-            if not value or value != value.strip() or any(c in value for c in "\t\n\r"):
+    pairs = [_pairs_to_write(i, *row) for i, row in enumerate(zip(X, y, strict=True))]
+    first = [pair for row in pairs for pair in row][:SAMPLE]
+    has_tags = are_tags([tag for _, tag in first])
+    for i, row in enumerate(pairs):
+        for j, (token, tag) in enumerate(row):
+            if _would_be_lost(token, tag, has_tags) or (token[0] == "\ufeff" and row is pairs[0]):
                 raise ValueError(
-                    f"X[{i}] or y[{i}] holds {value!r}, which has no place in a column: leave out "
-                    "tabs, line breaks and white space around a token"
+                    f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
+                    "so is a document's start, a comment or a byte order mark; change or drop it"
                 )
-        for j, token in enumerate(tokens):
-            if token.startswith((DOCUMENT, "#begin document", "#end document")) or (
-                token.startswith("\ufeff") and not rows
-            ):
-                raise _unreadable(f"X[{i}][{j}]", token)
-            if token[0] == "#":
-                hashes.append((f"X[{i}][{j}]", token, tags[j]))
-            if len(rows) < SAMPLE:
-                rows.append(Line(1, "", [token, tags[j]]))
-        if tokens:
-            blocks.append("".join(f"{a}\t{b}\n" for a, b in zip(tokens, tags, strict=True)))
-    has_tags = are_tags([row.cells[1] for row in rows])
-    for where, token, tag in hashes:
-        if not TAG.fullmatch(tag) if has_tags else token == "#" and may_be_source(tag):
-            raise _unreadable(where, token)
-    begins = "\n" if rows and is_header(rows) else ""
+    blocks = ["".join(f"{token}\t{tag}\n" for token, tag in row) for row in pairs if row]
+    begins = "\n" if first and is_header([Line(1, "", list(pair)) for pair in first]) else ""
     write_text(path, begins + "\n".join(blocks))
     return path
 
 
-def _unreadable(where: str, token: str) -> ValueError:
-    return ValueError(
-        f"{where} is {token!r}, which would not be read again: a line that starts so is a "
-        "document's start, a comment or a byte order mark; change or drop it"
-    )
+def _pairs_to_write(i: int, tokens: Any, tags: Any) -> list[tuple[str, str]]:
+    """The tokens of a sentence with their tags, checked."""
+    tokens, tags = as_row_list(f"X[{i}]", tokens), as_row_list(f"y[{i}]", tags)
+    if len(tokens) != len(tags):
+        raise ValueError(f"X[{i}] has {len(tokens)} tokens and y[{i}] {len(tags)} tags")
+    for value in (*tokens, *tags):
+        if not isinstance(value, str):
+            raise TypeError(f"X[{i}] or y[{i}] holds {shown(value)}, which is no string")
+        if not value or value != value.strip() or any(c in value for c in "\t\n\r"):
+            raise ValueError(
+                f"X[{i}] or y[{i}] holds {value!r}, which has no place in a column: leave out "
+                "tabs, line breaks and white space around a token"
+            )
+    return list(zip(tokens, tags, strict=True))
+
+
+def _would_be_lost(token: str, tag: str, has_tags: bool) -> bool:
+    """Return True if a token's line would be taken for a document's start or a comment."""
+    if token.startswith((DOCUMENT, *_OF_DOCUMENTS)):
+        return True
+    if token[0] != "#":
+        return False
+    return not TAG.fullmatch(tag) if has_tags else token == "#" and _may_be_source(tag)

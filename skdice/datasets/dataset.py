@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.annotations import entity_rows, read_annotations
-from skdice.datasets.detection import find, is_saved
-from skdice.datasets.formats._base import without
-from skdice.datasets.reading import suffix_of
-from skdice.datasets.row import Row
-from skdice.datasets.source import OF_LABELS, Source, check_options
-from skdice.datasets.squad import query_rows, question_rows, read_mrc_ner, read_squad
-from skdice.datasets.table import TableOptions
-from skdice.datasets.tagged import has_even_lines, tagged_rows
-from skdice.datasets.texts import labelled_rows, labels_of, read_table
-
-# Options of all readers that a `Source` has.
-OF_CELLS = ("separator", "quoting", "header")
-_OF_SOURCE = (*OF_CELLS, "text_column", "layer", "feature")
-_LABELLED = ("with_tags", "with_answers", "with_entities")
-# The kinds of data sets; each is the name of a task of `skdice.tasks`.
-KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
+from skdice.datasets.detection import Found, find, is_saved
+from skdice.datasets.options import LABELLED, OF_CELLS, OF_LABELS, task_asked_for, without
+from skdice.datasets.readers import READERS
+from skdice.datasets.source import Source, warn_of_notes
+from skdice.datasets.table import Asked, TableOptions
+from skdice.datasets.texts import labels_of
 
 
 @checked
@@ -123,20 +111,22 @@ def read_dataset(
     >>> data.task, list(data.y)
     ('classification', ['spam', 'ham'])
     """
-    check_choice("task", task, ("auto", *KINDS))
+    check_choice("task", task, ("auto", *READERS))
     source = source_of(path, encoding, options)
-    return read_source(source, task_of(source, options) if task == "auto" else task, options)
+    found = None
+    if task == "auto" and not (task := task_asked_for(options)):
+        found = task_of(source)
+        task = found.task
+    return read_source(source, task, options, found)
 
 
 def source_of(path: str | Path, encoding: str, options: Mapping[str, Any]) -> Source:
     """A file that is opened once, to be looked at by `task_of` and read by `read_source`."""
     of_cells = {name: options[name] for name in OF_CELLS if name in options}
-    labelled = all(options.get(name, True) for name in _LABELLED)
-    source = Source(Path(path), encoding, labelled=labelled, **of_cells)
-    for name in ("text_columns", "label_column", "label_columns"):
-        wanted = options.get(name)
-        source.name_columns([wanted] if isinstance(wanted, (str, int)) else wanted or ())
-    return source
+    names = ("text_columns", "label_column", "label_columns")
+    asked = Asked.by(**{name: options[name] for name in names if name in options})
+    of_cells["header"] = asked.header(of_cells.get("header"))
+    return Source(Path(path), encoding, **of_cells)
 
 
 def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,73 +134,30 @@ def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) 
 
     `of_tool` are those of `read_annotations`.
     """
-    columns = table.get("text_columns")
-    if task in ("tagging", "mrc-ner"):
-        names = {"text_columns": "token_column", "label_column": "tag_column"}
-        return {names.get(name, name): value for name, value in table.items()}
-    if task == "qa":
-        how = {name: value for name, value in of_tool.items() if name == "on_misaligned"}
-        return {**table, **how}
-    if task != "entities":
-        return dict(table)
-    if isinstance(columns, list):
-        raise ValueError(f"text_columns={columns} names several: texts with entities have no pair")
-    named = {} if columns is None else {"text_column": str(columns)}
-    return {**of_tool, **without(table, "text_columns"), **named}
+    return READERS[task].options(table, of_tool)
 
 
-def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
-    """Read the examples of a task."""
-    rows = rows_of(source, task, options)
-    y = labels_of(source, rows) if task == "classification" else [row.y for row in rows]
-    X, meta = [row.x for row in rows], [row.meta for row in rows]
-    beside = source.queries, source.columns, source.table_options
-    return Dataset(X, y, task, source.path, meta, *beside)
-
-
-def rows_of(source: Source, task: str, options: Mapping[str, Any]) -> list[Row]:
-    """The rows of a file, each an example of a task."""
+def read_source(
+    source: Source, task: str, options: Mapping[str, Any], found: Found | None = None
+) -> Dataset:
+    """Read the examples of a task; `found` is what `task_of` said."""
     if is_saved(source.path):
         remedy = "load it by datasets.load_from_disk, and give one split to from_hf"
         raise ValueError(f"{str(source.path)!r} is a data set of Hugging Face: {remedy}")
-    if task == "qa" and not source.is_json and not source.holds_structures:
-        what = "is not a SQuAD file: questions are read from JSON"
-        raise ValueError(f"{str(source.path)!r} {what}")
-    by_query = task == "mrc-ner" and suffix_of(source.path) == ".json"
-    public, read = (read_mrc_ner, query_rows) if by_query else _READERS[task]
-    options = without(options, *_LABELLED)
-    if public is not None:
-        check_options(public, options)
-        for name in options.keys() & {*_OF_SOURCE}:
-            setattr(source, name, options[name])
-        options = without(options, *_OF_SOURCE)
-    try:
-        return list(read(source, **options))
-    except ValueError as error:
-        lines = task == "classification" and not source.is_json
-        if lines and (suffix_of(source.path) == ".conll" or has_even_lines(source.head)):
-            remedy = "for tagged sentences, give task='tagging'"
-            raise ValueError(f"{error}; or, {remedy}") from error
-        raise
+    labelled = all(options.get(name, True) for name in LABELLED)
+    read = READERS[task].read(source, without(options, *LABELLED), found, labelled)
+    warn_of_notes(source, read.notes, len(read.rows))
+    X, meta = [row.x for row in read.rows], [row.meta for row in read.rows]
+    beside = read.queries, read.columns, read.table
+    return Dataset(X, labels_of(read), task, source.path, meta, *beside)
 
 
-# What reads the rows of a task, and the public function that has its options; a file of tagged
-# sentences tells which has.
-_READERS: dict[str, tuple[Any, Any]] = {
-    "classification": (read_table, labelled_rows),
-    "qa": (read_squad, question_rows),
-    "entities": (read_annotations, entity_rows),
-    "tagging": (None, tagged_rows),
-    "mrc-ner": (None, partial(tagged_rows, nested=True)),
-}
-
-
-def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The task of a file that is read by ``task="auto"``, with some `options`."""
+def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> Found:
+    """The task and the format of a file that is read by ``task="auto"``, with some `options`."""
     if is_saved(source.path) or "format" in options:
-        return "entities"
+        return Found(None, "entities")
     wants_labels = bool(OF_LABELS & set(options))
     found = find(source, "classification" if wants_labels else "")
-    if found.task == "entities" and wants_labels:
-        return "classification"
-    return found.task or "classification"
+    if not found.task or (found.task == "entities" and wants_labels):
+        return Found(None, "classification")
+    return found

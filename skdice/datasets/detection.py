@@ -1,4 +1,4 @@
-"""The format of a file, by its name and its first record that says something."""
+"""The format of a file: by its name, its first lines, or its first record that says something."""
 
 from __future__ import annotations
 
@@ -6,23 +6,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice.datasets.formats._base import formats
-from skdice.datasets.reading import suffix_of
-from skdice.datasets.source import LABEL_NAMES, Source
-from skdice.datasets.tagged import is_tagged, token_fields
-
-_TEXT = '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}'
-_TAGS = '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}'
-# Tools whose files are known by a field of a type, and not read.
-_FOREIGN = {
-    "rasa_nlu_data": (object, "Rasa", _TEXT),
-    "tokenized_text": (object, "GLiNER", _TAGS),
-    "denotations": (object, "PubAnnotation", _TEXT),
-    "detected_answers": (object, "MRQA", "the JSON of SQuAD"),
-    "header": (dict, "MRQA", "the JSON of SQuAD"),
-    "ner": (str, "Stanza", _TAGS),
-    "start_pos": (object, "Flair", _TEXT),
-}
+from skdice.datasets.answers import accepted
+from skdice.datasets.cells import LABEL_NAMES, values_of
+from skdice.datasets.formats._base import Format, JsonFormat, formats
+from skdice.datasets.row import Note, Row, Wanted, rows_and_notes
+from skdice.datasets.source import Source
+from skdice.datasets.tagged import token_fields
 
 
 class Found(NamedTuple):
@@ -43,59 +32,78 @@ def is_saved(path: Path) -> bool:
 def find(source: Source, wanted: str = "") -> Found:
     """The format of a file, and the task of its rows, of which one may be `wanted`.
 
-    The name of a file or its first line decides, or of JSON the first record that holds
-    something. A record that fits two formats is refused, unless one alone is of the wanted task.
+    Two that both fit are refused, unless one alone is of the wanted task.
     """
-    is_named_json = suffix_of(source.path) in (".json", ".jsonl") and not source.path.is_dir()
-    if suffix_of(source.path) == ".csv" and not source.is_json:  # the JSON of tools may be in cells
-        if is_tagged(source):
-            return Found("conll", "tagging")
-        if not source.holds_structures:
-            return Found(None, "")
-    if not is_named_json and "values" not in vars(source) and source.frame is None:
-        claiming = next((name for name, form in formats().items() if form.claims(source)), None)
-        if claiming is not None:
-            return Found(claiming, formats()[claiming].task_of(source))
-        if source.path.is_dir() or not (source.is_json or source.holds_structures):
-            return Found(None, "")
-    empty: str | None = None
-    for place, value in islice(source.values, 1000):
-        held = {name: form.holds(value) for name, form in formats().items()}
-        if not any(what for name, what in held.items() if name != "jsonl"):
-            _refuse_foreign(source, place, value)
-        fitting = _fitting(value, held)
-        if kinds := [found for found in fitting if found.task == wanted]:
-            fitting = kinds
-        elif not fitting and empty is None:
-            empty = next((name for name, what in held.items() if "empty" in what), None)
-        if len(fitting) > 1:
-            raise source.fault(place, _of_two(fitting))
+    if not source.is_json:
+        fitting = _of_text(source)
         if fitting:
-            return fitting[0]
+            return _only(source, "the file", fitting)
+    empty = None
+    for place, value in islice(values_of(source, 1000), 1000):
+        fitting, is_empty = _of_record(source, value)
+        fitting = [found for found in fitting if found.task == wanted] or fitting
+        if fitting:
+            return _only(source, place, fitting)
+        empty = empty or is_empty
     return Found(empty, "entities" if empty else "")
 
 
-def _fitting(value: Any, held: dict[str, tuple[str, ...]]) -> list[Found]:
-    """The formats of a record, and its task in each; `held` are those of tools."""
-    if isinstance(value, dict):
-        if {"query", "entity_label"} <= set(value):
-            return [Found(None, "mrc-ner")]
-        if _has_questions(value):
-            return [Found(None, "qa")]
-        if (fields := token_fields(value)) and fields[1] is not None:
-            return [Found("jsonl", "tagging")]
-    found = [Found(name, what) for name in held for what in held[name] if what != "empty"]
-    of_tool = any(each.task == "classification" for each in found)
-    return found + [Found(None, "classification")] * (not of_tool and _has_label(value))
+def _only(source: Source, place: Any, fitting: list[Found]) -> Found:
+    """What alone fits."""
+    if len(fitting) > 1:
+        raise source.fault(place, _of_two(fitting))
+    return fitting[0]
+
+
+def _of_text(source: Source) -> list[Found]:
+    """The formats of a folder, or of a file that is not JSON; columns have no mark of their own."""
+    of_columns = formats()["conll"]
+    fitting = [
+        Found(name, task)
+        for name, form in formats().items()
+        if form is not of_columns
+        for task in form.tasks_of(source, None)
+    ]
+    if not fitting:
+        fitting = [Found("conll", task) for task in of_columns.tasks_of(source, None)]
+    return fitting
+
+
+def _of_record(source: Source, value: Any) -> tuple[list[Found], str | None]:
+    """The formats and tasks of a record, and the format in which nothing is marked in it."""
+    if (own := _of_fields(value)) is not None:
+        return [own], None
+    held = [(n, task) for n, form in formats().items() for task in form.tasks_of(source, value)]
+    found = [Found(name, task) for name, task in held if task != "empty"]
+    if not any(each.task == "classification" for each in found) and _has_label(value):
+        found.append(Found(None, "classification"))
+    return found, next((name for name, task in held if task == "empty"), None)
+
+
+def _of_fields(value: Any) -> Found | None:
+    """What the fields of a record alone show: questions, or tokens with their tags."""
+    if not isinstance(value, dict):
+        return None
+    if {"query", "entity_label"} <= set(value):
+        return Found(None, "mrc-ner")
+    if _has_questions(value):
+        return Found(None, "qa")
+    fields = token_fields(value)
+    return Found("jsonl", "tagging") if fields and fields[1] is not None else None
 
 
 def _has_questions(value: dict[str, Any]) -> bool:
-    data, of_article = value.get("data"), {"paragraphs", "qas"}
+    data = value.get("data")
     if isinstance(data, list):
-        return bool(data) and all(isinstance(each, dict) for each in data) and any(
-            of_article & set(each) or {"question", "context"} <= set(each) for each in data
-        )  # fmt: skip
-    return {"question", "context"} <= set(value) or {"context", "qas"} <= set(value)
+        return bool(data) and any(isinstance(each, dict) and _is_article(each) for each in data)
+    if {"question", "context"} <= set(value):  # which may be a pair with a label
+        return not value.keys().isdisjoint(("answers", "answer")) or not _has_label(value)
+    return {"context", "qas"} <= set(value)
+
+
+def _is_article(value: dict[str, Any]) -> bool:
+    """Return True of an article of SQuAD's, or a question with its context."""
+    return bool({"paragraphs", "qas"} & set(value)) or {"question", "context"} <= set(value)
 
 
 def _has_label(value: Any) -> bool:
@@ -125,16 +133,16 @@ def _of_two(fitting: list[Found]) -> str:
     return f"the record fits {' and '.join(map(repr, names))}: give format={names[0]!r} or another"
 
 
-def _refuse_foreign(source: Source, place: str, value: Any) -> None:
-    """Refuse a record of a tool whose files are not read, by the tool's name."""
-    value = value[0] if isinstance(value, list) and value else value
-    if not isinstance(value, dict):
-        return
-    lists = (value.get(name) for name in ("qas", "entities"))
-    inner = [value, *(some[0] for some in lists if isinstance(some, list) and some)]
-    for name, (kind, tool, other) in _FOREIGN.items():
-        held = [each[name] for each in inner if isinstance(each, dict) and name in each]
-        fits = name != "ner" or "text" in value
-        if fits and any(isinstance(each, kind) for each in held):
-            problem = f"{name!r} shows a file of {tool}, which is not read: write {other}"
-            raise source.fault(place, problem)
+def read_tool(source: Source, name: str, wanted: Wanted) -> tuple[list[Row], list[Note]]:
+    """The rows of a file in a format, without those that a person refused, and what to tell."""
+    form: Format = formats()[name]
+    is_json = isinstance(form, JsonFormat)
+    source = source.as_json() if is_json else source
+    notes: list[Note] = []
+    if source.is_json or (is_json and not form.tasks_of(source, None)):
+        values = values_of(source)
+        if wanted.labelled:
+            values, notes = accepted(values, keep_rejected=wanted.of_labels)
+        source = source.holding(values)
+    rows, more = rows_and_notes(form.read(source, wanted))
+    return rows, [*notes, *more]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +12,12 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.reading import fault
-from skdice.datasets.row import UNITS, Row
+from skdice.datasets.row import UNITS, Row, Span
 from skdice.exceptions import MisalignedWarning
-from skdice.inputs.entities import Entity, fault_of_label
+from skdice.inputs.entities import fault_of_label
 from skdice.inputs.texts import is_text, nearest_place
 
-_NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}
+_NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units"}
 
 Rulers = Mapping[int, int] | range
 
@@ -32,9 +32,7 @@ def units_before(text: str, unit: str) -> Sequence[int]:
     """Count the units before each code point of a text, and before its end."""
     if unit == "codepoints" or text.isascii():
         return range(len(text) + 1)
-    if unit == "utf16":
-        return list(accumulate((1 + (c > "\uffff") for c in text), initial=0))
-    return list(accumulate((len(c.encode()) for c in text), initial=0))
+    return list(accumulate((1 + (c > "\uffff") for c in text), initial=0))
 
 
 def _ruler(text: str, unit: str) -> Rulers:
@@ -48,30 +46,13 @@ def _squeezed(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(text.replace("\\n", " ").split()))
 
 
-def _parts(span: Entity) -> list[tuple[Any, Any]]:
-    """The start and end of an entity, or of each of its parts."""
-    start, end = span[:2]
-    return [*zip(start, end, strict=True)] if isinstance(start, tuple) else [(start, end)]
-
-
-def _locate(span: Entity, text: str, ruler: Rulers, unit: str) -> tuple[int, int] | _Fault:
+def _locate(span: Span, text: str, ruler: Rulers, unit: str) -> tuple[int, int] | _Fault:
     """Return the begin and end of a span in code points, or what is wrong with it."""
     places = []
-    for part in _parts(span):
-        for what, offset in zip(("start", "end"), part, strict=True):
-            if isinstance(offset, bool) or not isinstance(offset, (int, float)) or offset % 1:
-                return _Fault(f"its {what} is {shown(offset)}, not a whole number")
+    for part in span.parts:
+        if problem := _fault_of(part, ruler, unit):
+            return _Fault(problem)
         start, end = int(part[0]), int(part[1])
-        if start >= end:
-            return _Fault("it is empty" if start == end else "it ends before it begins")
-        for offset in (start, end):
-            if offset not in ruler:
-                size = next(reversed(ruler))
-                if 0 < offset < size:
-                    return _Fault(
-                        f"offset {offset} is inside a character of several {_NAMES[unit]}"
-                    )
-                return _Fault(f"it lies outside the text, which has {size} {_NAMES[unit]}")
         places.append((ruler[start], ruler[end]))
     places.sort()
     held = "".join(text[start:end] for start, end in places)
@@ -81,6 +62,23 @@ def _locate(span: Entity, text: str, ruler: Rulers, unit: str) -> tuple[int, int
     if any(text[end:start].strip() for (_, end), (start, _) in pairwise(places)):
         return _Fault("it is discontinuous", hull)
     return hull
+
+
+def _fault_of(part: tuple[Any, Any], ruler: Rulers, unit: str) -> str:
+    """Say what is wrong with a start and an end; empty if they are right."""
+    for what, offset in zip(("start", "end"), part, strict=True):
+        if isinstance(offset, bool) or not isinstance(offset, (int, float)) or offset % 1:
+            return f"its {what} is {shown(offset)}, not a whole number"
+    start, end = int(part[0]), int(part[1])
+    if start >= end:
+        return "it is empty" if start == end else "it ends before it begins"
+    size = next(reversed(ruler))
+    for offset in (start, end):
+        if offset not in ruler and 0 < offset < size:
+            return f"offset {offset} is inside a character of several {_NAMES[unit]}"
+        if offset not in ruler:
+            return f"it lies outside the text, which has {size} {_NAMES[unit]}"
+    return ""
 
 
 def _located(row: Row, text: str, unit: str) -> list[tuple[int, int] | _Fault]:
@@ -94,19 +92,10 @@ def _find_unit(path: Path, rows: list[Row], tool_unit: str) -> str:
     The texts of the entities decide, where the tool writes them. Of a tool that counts UTF-16, and
     whose files programs write too, it is refused what both can be.
     """
-    wrong = {"codepoints": 0, "utf16": 0}
+    wrong = dict.fromkeys(UNITS, 0)
     unclear = None  # the first row that may be read in two ways
     for row in rows:
-        text, marks = row.x, row.y
-        if marks.unit or not text or max(text) <= "\uffff":
-            continue
-        trials = {unit: _located(row, text, unit) for unit in wrong}
-        for i, span in enumerate((*marks.spans, *marks.checks)):
-            places = {unit: trials[unit][i] for unit in wrong}
-            if places["codepoints"] == places["utf16"]:
-                continue
-            if span.text is None and tool_unit != "utf16":
-                continue
+        for places in _readings(row, tool_unit):
             unclear = unclear or row
             for unit, place in places.items():
                 wrong[unit] += isinstance(place, _Fault)
@@ -117,27 +106,22 @@ def _find_unit(path: Path, rows: list[Row], tool_unit: str) -> str:
     return "utf16" if wrong["codepoints"] and not wrong["utf16"] else "codepoints"
 
 
-def _hint(row: Row, unit: str) -> str:
-    """Name what would make the offsets of a row right, if that is easily found."""
-
-    def fit(text: str, unit: str) -> bool:
-        places = _located(row, text, unit)
-        return not any(isinstance(place, _Fault) and place.hull is None for place in places)
-
-    text = row.x
-    if fit(text, unit):  # so that it is a label that is wrong
-        return ""
-    others = {f"offsets={other!r}": (text, other) for other in UNITS}
-    for form in ("NFC", "NFD"):
-        others[f"the text in {form}"] = (unicodedata.normalize(form, text), unit)
-    others[r"the text with \n in place of \r\n"] = (text.replace("\r\n", "\n"), unit)
-    fitting = [name for name, how in others.items() if fit(*how)]
-    return f"the offsets fit {' or '.join(fitting)}" if fitting else ""
+def _readings(row: Row, tool_unit: str) -> Iterator[dict[str, tuple[int, int] | _Fault]]:
+    """The places by unit of each span of a row for which the unit matters, and that can tell."""
+    text, marks = row.x, row.y
+    if marks.unit or not text or max(text) <= "\uffff":
+        return
+    trials = {unit: _located(row, text, unit) for unit in UNITS}
+    for i, span in enumerate((*marks.spans, *marks.checks)):
+        places = {unit: trials[unit][i] for unit in UNITS}
+        can_tell = span.text is not None or tool_unit == "utf16"
+        if can_tell and places["codepoints"] != places["utf16"]:
+            yield places
 
 
-def _nearest(span: Entity, text: str) -> tuple[int, int] | None:
+def _nearest(span: Span, text: str) -> tuple[int, int] | None:
     """Return the place of a span's text that is nearest to its offsets."""
-    start, held = _parts(span)[0][0], span.text
+    start, held = span.parts[0][0], span.text
     if not isinstance(held, str) or not held or not isinstance(start, (int, float)):
         return None
     at = nearest_place(text, held, int(start))
@@ -149,64 +133,109 @@ def resolve(
 ) -> list[Row]:
     """The rows with their entities as (start, end, label) in code points, in place of `Marks`."""
     unit = _find_unit(path, rows, form.unit) if offsets == "auto" else offsets
-    resolved: list[Row] = []
-    problems, n_mended = [], 0
+    resolver = _Resolver(path, form.knows_unlabelled, on_misaligned)
+    resolved = []
     for row in rows:
-        marks, name = row.y, row.meta.get("id")
-        place = row.place if name is None else f"{row.place} (id {shown(name)})"
+        marks, place = row.y, row.place
+        if (name := row.meta.get("id")) is not None:
+            place = f"{place} (id {shown(name)})"
         texts = row.x, *marks.others
         if not all(map(is_text, texts)):
             raise fault(path, place, "the text holds half of a surrogate pair: write it anew")
         if marks.unit and offsets not in ("auto", marks.unit):
             problem = f"it says that its offsets count {marks.unit!r}, but offsets={offsets!r}"
             raise fault(path, place, problem)
-        counted = marks.unit or unit
-        trials = [_located(row, text, counted) for text in texts]
-        wrong = [sum(isinstance(where, _Fault) for where in trial) for trial in trials]
-        best = wrong.index(min(wrong))
-        text, entities, scores = texts[best], [], []
-        every = zip((*marks.spans, *marks.checks), trials[best], strict=True)
-        for i, (span, where) in enumerate(every):
-            is_token = i >= len(marks.spans)
-            label = str(span.label) if type(span.label) is int else span.label
-            is_unknown = label is None and form.knows_unlabelled
-            if not (is_token or is_unknown) and fault_of_label(label):
-                where = _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
-            if isinstance(where, _Fault):
-                what = "token" if is_token else f"entity {shown(label)}"
-                parts = ";".join(f"{start} to {end}" for start, end in _parts(span))
-                problem = f"the {what} from {parts}: {where.problem}"
-                if on_misaligned == "raise":
-                    raise fault(path, place, f"{problem}: {_remedy(row, counted, where)}")
-                mendable = on_misaligned == "fix" and not where.is_of_label
-                mended = where.hull or _nearest(span, text) if mendable else None
-                if not is_token:
-                    problems.append(f"{place}: {problem}")
-                    n_mended += mended is not None
-                if mended is None:
-                    continue
-                where = mended
-            if not is_token:
-                entities.append((*where, label))
-                scores.append(span.score)
-        meta = {**row.meta, **if_any("entity_scores", scores)}
-        resolved.append(Row(row.place, text, entities, meta))
-    if problems:
-        n = sum(len(row.y) for row in resolved) + len(problems) - n_mended
-        warn(
-            f"{str(path)!r}: {len(problems)} of {n} entities are misaligned; {n_mended} of them "
-            f"were moved or joined, and the others left out. The first: {problems[0]}",
-            MisalignedWarning,
-        )
+        resolved.append(resolver.row(row, place, texts, marks.unit or unit))
+    resolver.warn(sum(len(row.y) for row in resolved))
     return resolved
 
 
+class _Resolver:
+    """Entities of rows, of which misaligned ones are refused, left out or moved."""
+
+    def __init__(self, path: Path, knows_unlabelled: bool, on_misaligned: str) -> None:
+        self.path, self.knows_unlabelled, self.how = path, knows_unlabelled, on_misaligned
+        self.problems: list[str] = []
+        self.n_mended = 0
+
+    def row(self, row: Row, place: str, texts: tuple[str, ...], unit: str) -> Row:
+        """A row with its entities, in the form of its text in which the fewest are wrong."""
+        marks, trials = row.y, [_located(row, text, unit) for text in texts]
+        wrong = [sum(isinstance(where, _Fault) for where in trial) for trial in trials]
+        best = wrong.index(min(wrong))
+        text, found = texts[best], trials[best]
+        entities, scores = [], []
+        for span, where in zip(marks.spans, found, strict=False):
+            label = str(span.label) if type(span.label) is int else span.label
+            where = self._fault_of_label(label) or where
+            if isinstance(where, _Fault):
+                name = f"the entity {shown(label)} from {_shown(span)}"
+                if self.how == "raise":
+                    raise self._refusal(place, name, where, row, unit)
+                self.problems.append(f"{place}: {name}: {where.problem}")
+                mended = self._mended(span, where, text)
+            else:
+                mended = where
+            if mended is not None:
+                entities.append((*mended, label))
+                scores.append(span.score)
+        for token, where in zip(marks.checks, found[len(marks.spans) :], strict=True):
+            if isinstance(where, _Fault) and self.how == "raise":
+                raise self._refusal(place, f"the token from {_shown(token)}", where, row, unit)
+        return Row(row.place, text, entities, {**row.meta, **if_any("entity_scores", scores)})
+
+    def _fault_of_label(self, label: Any) -> _Fault | None:
+        if (label is None and self.knows_unlabelled) or not fault_of_label(label):
+            return None
+        return _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
+
+    def _mended(self, span: Span, wrong: _Fault, text: str) -> tuple[int, int] | None:
+        """Where a span is moved to, or None for one that is left out."""
+        if self.how != "expand" or wrong.is_of_label:
+            return None
+        mended = wrong.hull or _nearest(span, text)
+        self.n_mended += mended is not None
+        return mended
+
+    def _refusal(self, place: str, name: str, wrong: _Fault, row: Row, unit: str) -> ValueError:
+        return fault(self.path, place, f"{name}: {wrong.problem}: {_remedy(row, unit, wrong)}")
+
+    def warn(self, n_kept: int) -> None:
+        """Count what was moved or left out."""
+        if not self.problems:
+            return
+        n = n_kept + len(self.problems) - self.n_mended
+        warn(
+            f"{str(self.path)!r}: {len(self.problems)} of {n} entities are misaligned; "
+            f"{self.n_mended} of them were moved or joined, and the others left out. The first: "
+            f"{self.problems[0]}",
+            MisalignedWarning,
+        )
+
+
+def _shown(span: Span) -> str:
+    return ";".join(f"{start} to {end}" for start, end in span.parts)
+
+
 def _remedy(row: Row, unit: str, wrong: _Fault) -> str:
+    """The way out; where all offsets fit another unit or text, it is that."""
     if wrong.hull is not None:
-        return "on_misaligned='fix' reads it from its start to its end"
+        return "on_misaligned='expand' reads it from its start to its end"
     if wrong.is_of_label:
         return "mend the file, or give on_misaligned='drop' to leave it out"
-    return _hint(row, unit) or (
-        "mend the file, or give on_misaligned='fix' to look for its text nearby, or "
+    others = {f"offsets={other!r}": (row.x, other) for other in UNITS}
+    for form in ("NFC", "NFD"):
+        others[f"the text in {form}"] = (unicodedata.normalize(form, row.x), unit)
+    others[r"the text with \n in place of \r\n"] = (row.x.replace("\r\n", "\n"), unit)
+    fitting = [name for name, how in others.items() if _all_fit(row, *how)]
+    if fitting:
+        return f"the offsets fit {' or '.join(fitting)}"
+    return (
+        "mend the file, or give on_misaligned='expand' to look for its text nearby, or "
         "on_misaligned='drop' to leave it out"
     )
+
+
+def _all_fit(row: Row, text: str, unit: str) -> bool:
+    places = _located(row, text, unit)
+    return not any(isinstance(place, _Fault) and place.hull is None for place in places)

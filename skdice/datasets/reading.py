@@ -56,15 +56,7 @@ def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) ->
 
     A file that starts with the byte order mark of UTF-16 is decoded so.
     """
-    data = read_data(path) if data is None else data
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{str(path)!r} is a damaged gzip ({error}): pack it anew") from error
-    for start, what in _BINARY.items():
-        if data.startswith(start):
-            raise ValueError(f"{str(path)!r} is {what}")
+    data = _unpacked(path, read_data(path) if data is None else data)
     if encoding.lower().startswith("u") and "16" not in encoding and not data.startswith(_BOMS):
         _refuse_utf16(path, data)
     try:
@@ -80,6 +72,19 @@ def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) ->
         raise fault(path, line, f"{problem}encoding={other!r}, or convert it") from error
     except (LookupError, ValueError) as error:  # a name that is no codec, or no name
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    """The bytes of a text; other files are refused."""
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise ValueError(f"{str(path)!r} is a damaged gzip ({error}): pack it anew") from error
+    for start, what in _BINARY.items():
+        if data.startswith(start):
+            raise ValueError(f"{str(path)!r} is {what}")
+    return data
 
 
 _BY_PANDAS = {  # the function of pandas by a file's first bytes, and the suffix that it needs
@@ -165,16 +170,26 @@ def first_line(lines: Iterable[str]) -> str:
 def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:
     """The values of JSON lines or of an array, or the one value of a file, with their places."""
     first = first_line(iter_split(text))
-    is_alone = "\n" not in text.strip()
     if first.lstrip().startswith("["):
-        value = _value(first)
-        # A pair [text, {...}] on a line of its own is a record.
-        is_pair = isinstance(value, list) and value and isinstance(value[0], str)
-        in_lines = value is not None and (not is_alone or (is_pair and suffix_of(path) == ".jsonl"))
-        if not in_lines:
+        if _is_array(path, text, first):
             return [(f"record {i}", each) for i, each in enumerate(parse_json(text, path), 1)]
     elif (suffix_of(path) == ".json" and not is_record(first)) or first.strip() == "{":
         return [("line 1", parse_json(text, path))]  # one value, perhaps on many lines
+    return json_lines(path, text)
+
+
+def _is_array(path: Path, text: str, first: str) -> bool:
+    """Return True if a text is one array, and not one on each line."""
+    value = _value(first)
+    if value is None or "\n" in text.strip():
+        return value is None
+    # A pair [text, {...}] on a line of its own is a record.
+    is_pair = isinstance(value, list) and bool(value) and isinstance(value[0], str)
+    return not is_pair or suffix_of(path) != ".jsonl"
+
+
+def json_lines(path: Path, text: str) -> list[tuple[Any, Any]]:
+    """The values of JSON lines, with their places."""
     return [
         (f"line {number}", parse_json(line, path, number))
         for number, line in enumerate(iter_split(text), 1)

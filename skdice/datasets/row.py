@@ -1,12 +1,12 @@
-"""The one row of every file: what readers yield, whatever the format, and what writers take."""
+"""A row of any file, what a reader hands over, and what is asked of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from skdice.inputs.entities import Entity
-
-UNITS = ("codepoints", "utf16", "bytes")  # that offsets may count
+UNITS = ("codepoints", "utf16")  # that offsets may count
 
 
 class Row(NamedTuple):
@@ -31,21 +31,77 @@ class Row(NamedTuple):
     meta: dict[str, Any]
 
 
-class Marks(NamedTuple):
-    """The spans of a text as a tool wrote them, before `skdice.datasets.offsets` checks them."""
+class Note(NamedTuple):
+    """What a user should know of the rows that were read."""
 
-    spans: list[Entity]
-    checks: tuple[Entity, ...] = ()  # tokens, whose texts show whether offsets are right
+    what: str
+    n_left_out: int | None = None  # how many of `what` were left out; None of another note
+
+
+class Span(NamedTuple):
+    """An entity as a tool wrote it, before `skdice.datasets.offsets` checks it."""
+
+    parts: tuple[tuple[Any, Any], ...]  # start and end; several of one that is discontinuous
+    label: Any
+    text: Any = None
+    score: Any = None
+
+
+def span(start: Any, end: Any, label: Any, text: Any = None, score: Any = None) -> Span:
+    """An entity of one part."""
+    return Span(((start, end),), label, text, score)
+
+
+class Marks(NamedTuple):
+    """What a tool marked in a text."""
+
+    spans: list[Span]
+    checks: tuple[Span, ...] = ()  # tokens, whose texts show whether offsets are right
     unit: str | None = None  # what the row says that its offsets count
     others: tuple[str, ...] = ()  # the text in other forms, in which the offsets may count
 
 
-def raw(start: Any, end: Any, label: Any, text: Any = None, score: Any = None) -> Entity:
-    """An entity as a tool wrote it, before its offsets are checked.
+@dataclass(frozen=True)
+class Wanted:
+    """What is read of the file of a tool."""
 
-    Of one that is discontinuous, start and end are tuples with those of its parts.
-    """
-    return Entity(start, end, label, score, text)
+    labelled: bool = True  # False is for what is to be predicted
+    of_labels: bool = False  # the labels of whole texts, and not entities
+    text_column: str | None = None
+    layer: str | None = None
+    feature: str | None = None
+
+
+@dataclass
+class Reading:
+    """The rows of a file, and what was found beside them."""
+
+    rows: list[Row]
+    notes: list[Note] = field(default_factory=list)
+    columns: dict[str, Any] | None = None
+    table: Any = None  # `TableOptions` of a table
+    queries: dict[str, str] | None = None
+
+
+def rows_and_notes(read: Iterable[Row | Note]) -> tuple[list[Row], list[Note]]:
+    """What a reader yields, apart."""
+    rows: list[Row] = []
+    notes: list[Note] = []
+    for each in read:
+        if isinstance(each, Note):
+            notes.append(each)
+        else:
+            rows.append(each)
+    return rows, notes
+
+
+def left_out(notes: list[Note]) -> str:
+    """Name and count what was left out; empty if nothing was."""
+    counts: dict[str, int] = {}
+    for what, n in notes:
+        if n:
+            counts[what] = counts.get(what, 0) + n
+    return ", ".join(f"{n} {what}" for what, n in counts.items())
 
 
 def x_and_y(rows: list[Row]) -> tuple[list[Any], list[Any]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_lengths, checked, shown
 from skdice._types import Rows
+from skdice.datasets.cells import values_of
 from skdice.datasets.reading import fault
-from skdice.datasets.row import Row, x_and_y
+from skdice.datasets.row import Reading, Row, x_and_y
 from skdice.datasets.source import Source
 from skdice.inputs.answers import as_answers
 from skdice.inputs.rows import as_row_list
@@ -35,7 +36,7 @@ def read_squad(
     Parameters
     ----------
     path : str or Path
-    on_misaligned : {"raise", "drop", "fix"}, default="raise"
+    on_misaligned : {"raise", "drop", "expand"}, default="raise"
         What to do with an answer that its context does not hold at its offset: raise an error
         that names the question's id; leave the answer out; or move it to the nearest place that
         holds it. A question that loses all its answers is left out.
@@ -69,59 +70,80 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    source = Source(Path(path), encoding, labelled=with_answers)
-    rows = question_rows(source, on_misaligned=on_misaligned, articles=articles)
-    return x_and_y(rows)
+    how: dict[str, Any] = {"on_misaligned": on_misaligned, "articles": articles}
+    read = question_rows(Source(Path(path), encoding), labelled=with_answers, **how)
+    return x_and_y(read.rows)
 
 
 def question_rows(
-    source: Source, *, on_misaligned: str = "raise", articles: Sequence[str] | None = None
-) -> list[Row]:
+    source: Source,
+    *,
+    on_misaligned: str = "raise",
+    articles: Sequence[str] | None = None,
+    labelled: bool = True,
+) -> Reading:
     """The questions that `read_squad` reads, with their ids."""
-    path = source.path
-    every = _articles(path, [value for _, value in source.values], source.first)
-    titles = [article.get("title") for article in every]
-    if articles is not None:
-        wanted = as_row_list("articles", articles)
-        unknown = [title for title in wanted if not isinstance(title, str) or title not in titles]
-        if unknown or not wanted:
-            what = f"articles={shown(unknown)} are not in {str(path)!r}"
-            raise ValueError(f"{what}, which has {titles}")
+    values = [value for _, value in values_of(source)]
+    if not values:
+        problem = "is not a SQuAD file: questions are read from JSON"
+        raise ValueError(f"{str(source.path)!r} {problem}")
+    every = _articles(source.path, values, source.first)
+    kept = every if articles is None else _with_titles(source, every, articles)
     rows: dict[str, Row] = {}  # by question id
-    for article in every:
-        if articles is not None and article.get("title") not in articles:
-            continue
+    for paragraph, question in _questions(source.path, kept):
+        row = _row(source, paragraph, question, source.first + len(rows), labelled)
+        if row.meta["id"] in rows:
+            problem = f"holds the question id {row.meta['id']!r} twice"
+            raise ValueError(f"{str(source.path)!r} {problem}")
+        rows[row.meta["id"]] = row
+    if not rows:
+        raise ValueError(f"{str(source.path)!r} holds no question: is it a SQuAD file?")
+    return Reading(_aligned(source.path, list(rows.values()), on_misaligned))
+
+
+def _questions(path: Path, articles: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Each question of some articles, with its paragraph."""
+    for article in articles:
         for paragraph in article["paragraphs"]:
             for question in _field(path, paragraph, "qas", list):
-                # A question without an id has its number.
-                number = source.first + len(rows)
-                name = str(question.get("id", number) if isinstance(question, dict) else "")
-                asked = _field(path, question, "question", str)
-                context = _field(path, paragraph, "context", str)
-                if name in rows:
-                    raise ValueError(f"{str(path)!r} holds the question id {name!r} twice")
-                if not context.strip():
-                    raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
-                y = _answers(path, name, question) if source.labelled else []
-                rows[name] = Row(f"question {name!r}", (asked, context), y, {"id": name})
-    if not rows:
-        raise ValueError(f"{str(path)!r} holds no question: is it a SQuAD file?")
-    read = list(rows.values())
-    contexts, names = [row.x[1] for row in read], [f"{str(path)!r}, {row.place}" for row in read]
-    found: list[Any] = as_answers([row.y for row in read], contexts, on_misaligned, names)
-    return [row._replace(y=y) for row, y in zip(read, found, strict=True) if y is not None]
+                yield paragraph, question
+
+
+def _aligned(path: Path, rows: list[Row], on_misaligned: str) -> list[Row]:
+    """Rows whose answers stand in their contexts; those that lose all answers go."""
+    contexts = [row.x[1] for row in rows]
+    names = [f"{str(path)!r}, {row.place}" for row in rows]
+    found: list[Any] = as_answers([row.y for row in rows], contexts, on_misaligned, names)
+    return [row._replace(y=y) for row, y in zip(rows, found, strict=True) if y is not None]
+
+
+def _row(source: Source, paragraph: Any, question: Any, number: int, labelled: bool) -> Row:
+    """The row of a question, which without an id has its number."""
+    path = source.path
+    name = str(question.get("id", number) if isinstance(question, dict) else "")
+    asked = _field(path, question, "question", str)
+    context = _field(path, paragraph, "context", str)
+    if not context.strip():
+        raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
+    y = _answers(path, name, question) if labelled else []
+    return Row(f"question {name!r}", (asked, context), y, {"id": name})
+
+
+def _with_titles(source: Source, every: list[Any], articles: Sequence[str]) -> list[Any]:
+    """The articles of these titles."""
+    titles, wanted = [a.get("title") for a in every], as_row_list("articles", articles)
+    unknown = [title for title in wanted if not isinstance(title, str) or title not in titles]
+    if unknown or not wanted:
+        what = f"articles={shown(unknown)} are not in {str(source.path)!r}"
+        raise ValueError(f"{what}, which has {titles}")
+    return [article for article in every if article.get("title") in wanted]
 
 
 def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
-    if all(_has(record, "context", "qas") for record in records) and all(
-        _has(question, "answers")
-        for record in records
-        if isinstance(record["qas"], list)
-        for question in record["qas"]
-    ):
+    if all(map(_is_paragraph, records)):
         records = [{"title": None, "paragraphs": records}]
     elif all(_has(record, "question", "context") for record in records):
         records = [
@@ -135,6 +157,14 @@ def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
             raise ValueError(f"{str(path)!r} {problem}lists 'answers', as SQuAD has")
         _field(path, article, "paragraphs", list)
     return records
+
+
+def _is_paragraph(record: Any) -> bool:
+    """Return True of a context with questions, each of which has a list of answers."""
+    if not _has(record, "context", "qas"):
+        return False
+    questions = record["qas"]
+    return not isinstance(questions, list) or all(_has(each, "answers") for each in questions)
 
 
 def _has(value: Any, *names: str) -> bool:
@@ -205,59 +235,15 @@ def answers_json(answers: dict[str, str]) -> str:
     return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
 
 
-@checked
-def read_mrc_ner(
-    path: str | Path, *, encoding: str = "utf-8"
-) -> tuple[list[list[str]], list[list[tuple[str, int, int]]], dict[str, str]]:
-    """Sentences, spans and queries of a file of the BERT-MRC repository.
+# ---- BERT-MRC
+
+
+def query_rows(source: Source) -> Reading:
+    """The sentences of a file of the BERT-MRC repository, with their spans and queries.
 
     Each record there is one sentence with one query; those of a sentence are put together again.
-
-    Parameters
-    ----------
-    path : str or Path
-    encoding : str, default="utf-8"
-
-    Returns
-    -------
-    X : list of lists of str
-    y : list of lists of (type, start, end)
-        Spans in tokens, ends exclusive; they may be nested.
-    queries : dict
-        Maps each type to its question, for ``DiceMRCTagger(queries=...)``.
-
-    Raises
-    ------
-    ValueError
-        If the file has another form, or a span lies outside its sentence.
-
-    Examples
-    --------
-    >>> import json
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from skdice.datasets import read_mrc_ner
-    >>> record = {
-    ...     "qas_id": "0.1",
-    ...     "context": "Ann sings",
-    ...     "query": "find every person",
-    ...     "entity_label": "PER",
-    ...     "start_position": [0],
-    ...     "end_position": [0],
-    ... }
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "train.json"
-    ...     _ = path.write_text(json.dumps([record]))
-    ...     read_mrc_ner(path)
-    ([['Ann', 'sings']], [[('PER', 0, 1)]], {'PER': 'find every person'})
+    Spans are (type, start, end) in tokens, ends exclusive, and may be nested.
     """
-    source = Source(Path(path), encoding)
-    rows = query_rows(source)
-    return *x_and_y(rows), source.queries or {}
-
-
-def query_rows(source: Source) -> list[Row]:
-    """The sentences that `read_mrc_ner` reads; the source has their queries."""
     path = source.path
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}
@@ -270,25 +256,30 @@ def query_rows(source: Source) -> list[Row]:
         name = str(record.get("qas_id", "")).rpartition(".")[0] or text
         tokens, spans = sentences.setdefault(name, (text.split(), []))
         queries.setdefault(label, query)
-        starts, ends = record.get("start_position", []), record.get("end_position", [])
-        if not isinstance(starts, list) or not isinstance(ends, list):
-            raise fault(path, place, "'start_position' and 'end_position' must be lists")
-        if len(starts) != len(ends):
-            problem = f"{len(starts)} values of 'start_position' and {len(ends)} of 'end_position'"
-            raise fault(path, place, problem)
-        for start, end in zip(starts, ends, strict=True):
-            whole = isinstance(start, int) and isinstance(end, int)
-            if not whole or not 0 <= start <= end < len(tokens):
-                problem = f"the span {start} to {end} is not one of its {len(tokens)} tokens"
-                raise fault(path, place, problem)
-            spans.append((label, start, end + 1))
-    if not sentences:
-        raise ValueError(f"{str(path)!r} holds no sentence with a query: is it a BERT-MRC file?")
-    source.queries = queries
-    return [
+        spans += [(label, *pair) for pair in _token_spans(source, place, record, len(tokens))]
+    rows = [
         Row(name, tokens, sorted(spans, key=lambda s: s[1:]), {})
         for name, (tokens, spans) in sentences.items()
     ]
+    return Reading(rows, queries=queries)
+
+
+def _token_spans(
+    source: Source, place: Any, record: dict[str, Any], n_tokens: int
+) -> Iterator[tuple[int, int]]:
+    """The start and end of each span of a record."""
+    starts, ends = record.get("start_position", []), record.get("end_position", [])
+    if not isinstance(starts, list) or not isinstance(ends, list):
+        raise source.fault(place, "'start_position' and 'end_position' must be lists")
+    if len(starts) != len(ends):
+        problem = f"{len(starts)} values of 'start_position' and {len(ends)} of 'end_position'"
+        raise source.fault(place, problem)
+    for start, end in zip(starts, ends, strict=True):
+        whole = isinstance(start, int) and isinstance(end, int)
+        if not whole or not 0 <= start <= end < n_tokens:
+            problem = f"the span {start} to {end} is not one of its {n_tokens} tokens"
+            raise source.fault(place, problem)
+        yield start, end + 1
 
 
 def _field(path: Path, record: Any, name: str, kind: Any, owner: str = "SQuAD") -> Any:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import operator
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import KINDS, shown
-from skdice.datasets.multilabel import check_separator, is_empty, lists_of_names, split_cells
+from skdice.datasets.answers import ANSWERS, are_answers
+from skdice.datasets.cells import ID_NAMES, LABEL_NAMES, PAIR_NAMES, TEXT_NAMES
+from skdice.datasets.labels import is_empty, refusal
 from skdice.datasets.reading import fault, suffix_of
-from skdice.datasets.source import (
-    ANSWERS,
-    ID_NAMES,
-    LABEL_NAMES,
-    PAIR_NAMES,
-    TEXT_NAMES,
-    Source,
-    parsed,
-)
+from skdice.datasets.row import Note, left_out
+from skdice.inputs.rows import as_row_list
 
 
 @dataclass(frozen=True)
@@ -56,6 +49,52 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The columns that were asked for."""
+
+    texts: list[Any]
+    labels: list[Any]
+    of_labels: str = "label_column"  # the parameter that named the labels
+
+    @classmethod
+    def by(
+        cls, text_columns: Any = None, label_column: Any = None, label_columns: Any = None
+    ) -> Asked:
+        """The columns of these parameters."""
+        if label_column is not None and label_columns is not None:
+            raise ValueError("label_column and label_columns are both given: give one of them")
+        texts = [] if text_columns is None else [text_columns]
+        if isinstance(text_columns, Iterable) and not isinstance(text_columns, str):
+            texts = as_row_list("text_columns", text_columns)
+        if len(texts) > 2:
+            raise ValueError(f"text_columns={shown(text_columns)} names more than two columns")
+        if label_columns is None:
+            return cls(texts, [] if label_column is None else [label_column])
+        return cls(texts, _flags_asked_for(label_columns), "label_columns")
+
+    @property
+    def all(self) -> list[Any]:
+        """The columns of texts and of labels."""
+        return [*self.texts, *self.labels]
+
+    def header(self, header: bool | None) -> bool | None:
+        """Whether the first line names the columns: it does if one is asked for by name."""
+        named = any(isinstance(column, str) for column in self.all)
+        return True if header is None and named else header
+
+
+def _flags_asked_for(label_columns: Any) -> list[Any]:
+    labels = as_row_list("label_columns", label_columns)
+    for column in labels:
+        if not any(KINDS[kind].is_satisfied_by(column) for kind in ("str", "int")):
+            problem = f"holds {shown(column)}, which is no name or index of a column"
+            raise TypeError(f"label_columns={shown(label_columns)} {problem}")
+    if not labels or len({str(column) for column in labels}) < len(labels):
+        raise ValueError(f"label_columns={shown(label_columns)} must name columns, each once")
+    return labels
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows of one width, each with its place; cells of JSON need not be strings."""
 
@@ -81,8 +120,7 @@ class Table:
         """The column of Prodigy's answers."""
         for i in range(self.width):
             values = self.values(i) if self.is_named(i, ("answer",)) else []
-            known = all(value in (*ANSWERS, None, "") for value in values)
-            if known and any(value in ANSWERS for value in values):
+            if any(value in ANSWERS for value in values) and are_answers(values):
                 return i
         return None
 
@@ -111,41 +149,33 @@ class Table:
         """Return True if a column has one of some names."""
         return self.names is not None and self.names[i].lower() in names
 
-    def with_labels(self, source: Source, labels: list[int]) -> Table:
-        """The table without rows that a person ignored, or to which nobody gave a label."""
-        rows, answers = self.rows, self.answers
+    def with_header_of(self, columns: list[Any]) -> Table:
+        """The table with its first line as the header, if that has a column such as 2020.
 
-        def keep(what: str, fits: Callable[[list[Any]], bool]) -> None:
-            nonlocal rows
-            kept = [row for row in rows if fits(row[1])]
-            source.skipped[what] += len(rows) - len(kept)
-            rows = kept
-
-        if answers is not None and answers not in labels:
-            keep("whose answer is ignore", lambda cells: cells[answers] != "ignore")
-        if len(labels) == 1:
-            keep("whose label is empty", lambda cells: not is_empty(cells[labels[0]]))
-        else:
-            keep(
-                "whose labels are all empty",
-                lambda cells: not all(is_empty(cells[i]) for i in labels),
-            )
-        if not rows:
-            left_out = source.left_out()
-            raise ValueError(f"{str(self.path)!r} holds no labelled row; left out: {left_out}")
-        return replace(self, rows=rows)
+        Such a number is beyond the columns, so that it is no index.
+        """
+        first = [str(cell).strip() for cell in self.rows[0][1]]
+        beyond = [str(n) for n in columns if type(n) is int and n >= self.width]
+        if self.names is not None or not set(beyond) & set(first) or not self.rows[1:]:
+            return self
+        return replace(self, names=first, rows=self.rows[1:])
 
     def index(self, column: Any, what: str) -> int:
         """The index of a column that was asked for by name or index."""
-        if isinstance(column, str) and self.names is not None and column in self.names:
-            return self.names.index(column)
         if KINDS["int"][1](column) and -self.width <= column < self.width:
             return column % self.width
-        if str(column) in (self.names or ()):  # a name that is a number, such as a year
-            return (self.names or []).index(str(column))
+        if self.names is not None and isinstance(column, (str, int)) and str(column) in self.names:
+            return self.names.index(str(column))
         header = "no header" if self.names is None else f"the header {self.names}"
         problem = f"which has {self.width} columns and {header}"
         raise ValueError(f"{what}={shown(column)} is not in {str(self.path)!r}, {problem}")
+
+    def shown(self, columns: list[int]) -> list[str]:
+        """Columns by name, or by index with their first value."""
+        names = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
+        return [names[i] for i in columns]
+
+    # ---- which columns hold what
 
     def find_label(self, columns: list[int], knows_texts: bool) -> int:
         """The column whose name says so, or the only one beside the texts."""
@@ -155,42 +185,47 @@ class Table:
             named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
         if len(named) == 1 or (knows_texts and len(columns) == 1):
             return (named or columns)[0]
-        remedy = "give label_column by index or name"
-        if self.names is None:
-            remedy = "give label_column by index with header=False, or header=True if the first "
-            remedy += "line names the columns"
-        flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
-        if len(flags) > 1 and self.names is not None:
-            remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
-            remedy += "for one, label_column"
-        problem = f"holds the label? It has {self.shown(columns)}: {remedy}"
+        problem = f"holds the label? It has {self.shown(columns)}: {self._remedy(columns)}"
         raise ValueError(f"which column of {str(self.path)!r} {problem}")
 
-    def shown(self, columns: list[int]) -> list[str]:
-        """Columns by name, or by index with their first value."""
-        names = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
-        return [names[i] for i in columns]
+    def _remedy(self, columns: list[int]) -> str:
+        """How to say which column holds the label."""
+        if self.names is None:
+            remedy = "give label_column by index with header=False, or header=True if the first "
+            return remedy + "line names the columns"
+        flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
+        if len(flags) < 2:
+            return "give label_column by index or name"
+        remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
+        return remedy + "for one, label_column"
 
     def find_texts(self, columns: list[int], n_texts: int | None = None) -> list[int]:
         """The columns whose names are those of texts, or all that are left, if few enough."""
         if self.of_tool:
             return [0]
-        for pair in PAIR_NAMES if n_texts != 1 else ():
-            named = [i for name in pair for i in columns if self.is_named(i, (name,))]
-            if len(named) == 2:
-                return named
+        if n_texts != 1 and (pair := self._named_pair(columns)):
+            return pair
         left = [i for i in columns if not self.is_named(i, LABEL_NAMES)]
         named = [i for i in left if self.is_named(i, TEXT_NAMES)]
         if len(named) == 1 and n_texts != 2:
             return named
-        fit = len(left) == 1 or (n_texts == 2 and len(left) == 2)
-        if not fit:
-            found = f"{len(left)} columns that may be text {self.shown(left)}"
-            problem = f"{found}, not {n_texts or 1}" if left else "no column that may be text"
-            more = ", and which the label with label_column" if n_texts is None else ""
-            remedy = f"say which hold the text with text_columns{more}"
-            raise ValueError(f"{str(self.path)!r} has {problem}: {remedy}")
-        return left
+        if len(left) == 1 or len(left) == n_texts:
+            return left
+        raise self._refuse_texts(left, n_texts)
+
+    def _refuse_texts(self, left: list[int], n_texts: int | None) -> ValueError:
+        """The error about columns of which none or several may hold the text."""
+        found = f"{len(left)} columns that may be text {self.shown(left)}"
+        problem = f"{found}, not {n_texts or 1}" if left else "no column that may be text"
+        more = ", and which the label with label_column" if n_texts is None else ""
+        remedy = f"say which hold the text with text_columns{more}"
+        return ValueError(f"{str(self.path)!r} has {problem}: {remedy}")
+
+    def _named_pair(self, columns: list[int]) -> list[int] | None:
+        """The columns with the two names of a pair."""
+        pairs = ([i for name in pair for i in columns if self.is_named(i, (name,))]
+                 for pair in PAIR_NAMES)  # fmt: skip
+        return next((pair for pair in pairs if len(pair) == 2), None)
 
     def check_headless(self, labels: list[int]) -> None:
         """Refuse a file of which nothing says whether its first line names the columns.
@@ -205,12 +240,34 @@ class Table:
         problem = f"does the first line, {shown(self.rows[0][1])}, name the columns? Give "
         raise fault(self.path, self.rows[0][0], problem + "header=True or header=False")
 
+    # ---- what they hold
+
+    def labelled(self, labels: list[int]) -> tuple[Table, list[Note]]:
+        """The table without rows that a person ignored, or to which nobody gave a label."""
+        rows, notes = self.rows, []
+
+        def keep(what: str, fits: Callable[[list[Any]], bool]) -> None:
+            nonlocal rows
+            kept = [row for row in rows if fits(row[1])]
+            notes.append(Note(what, len(rows) - len(kept)))
+            rows = kept
+
+        answers = self.answers
+        if answers is not None and answers not in labels:
+            keep("whose answer is ignore", lambda cells: cells[answers] != "ignore")
+        what = "whose label is empty" if len(labels) == 1 else "whose labels are all empty"
+        keep(what, lambda cells: not all(is_empty(cells[i]) for i in labels))
+        if not rows:
+            problem = f"holds no labelled row; left out: {left_out(notes)}"
+            raise ValueError(f"{str(self.path)!r} {problem}")
+        return replace(self, rows=rows), notes
+
     def texts(self, columns: list[int]) -> list[Any]:
         """The text of each row, or its two texts."""
         for i in columns:
             for place, cells in self.rows:
                 if not isinstance(cells[i], str):
-                    raise self._refusal(place, i, cells[i], "a string")
+                    raise refusal(self.path, place, self.named(i), cells[i], "a string")
                 try:
                     cells[i].encode()
                 except UnicodeEncodeError as error:
@@ -218,31 +275,3 @@ class Table:
                     raise fault(self.path, place, problem) from error
         read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
         return [read(cells) for _, cells in self.rows]
-
-    def labels(self, i: int, separator: str | None) -> list[Any]:
-        """The label of each row, or the list of its labels."""
-        cells = [(place, parsed(row[i])) for place, row in self.rows]
-        lists = None if self.is_named(i, ("tag",)) else lists_of_names(self.path, cells)
-        if lists is not None:
-            one_each = all(len(row) == 1 for row in lists)
-            return [row[0] for row in lists] if one_each else lists
-        labels = []
-        for place, value in cells:
-            is_finite = isinstance(value, (int, float)) and abs(value) < math.inf
-            name = str(value).strip()
-            if not (isinstance(value, str) or is_finite) or re.match(r"https?://", name):
-                raise self._refusal(place, i, value, "a label")
-            # 1.0 is 1, from JSON as from CSV.
-            labels.append(name.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", name) else name)
-        if separator is None:
-            check_separator(self.path, labels)
-        return split_cells(labels, separator)
-
-    def _refusal(self, place: Any, i: int, value: Any, wanted: str) -> ValueError:
-        what = "missing" if value is None else f"{value!r:.60}"
-        remedy = "mend the line, or name other columns with text_columns and label_column"
-        if isinstance(value, (list, dict)):
-            remedy = 'labels are names, or lists of names, ["a", "b"]'
-            if "start" in str(value) or any(isinstance(each, list) for each in value):
-                remedy = "texts with entities are read with task='entities'"
-        return fault(self.path, place, f"{self.named(i)!r} is {what}, not {wanted}: {remedy}")

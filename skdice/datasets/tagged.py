@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.cells import cells_of, long_cells
+from skdice.datasets.answers import accepted
+from skdice.datasets.cells import cells_of, long_cells, records_in_cells, separator_of
 from skdice.datasets.conll import column_rows, conllu_rows, is_conllu, read_conll, read_conllu
 from skdice.datasets.formats._base import rest_of
-from skdice.datasets.reading import fault, first_line
-from skdice.datasets.row import Row
-from skdice.datasets.source import Source, check_options, refuse_unknown, warn_of_skipped
+from skdice.datasets.options import OF_CELLS, check_options, refuse_unknown, without
+from skdice.datasets.reading import suffix_of
+from skdice.datasets.row import Note, Reading, Row
+from skdice.datasets.source import Placed, Source
 from skdice.datasets.token_columns import DOCUMENT, TAG, TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.tags.schemes import to_tags
 
@@ -21,43 +23,48 @@ _TOKENS = ("tokens", "words")
 _TEXTS = (*_TOKENS, "sentence", "text")  # of strings, whose words stand between blanks
 _TAGS = ("tags", "ner_tags", "ner", "tag", "labels", "label", "spans", "pos", "upos")
 _SENTENCE = re.compile(r"sent(ence)?[ _]?(#|id|idx|no|number)")
-_OPTIONS = {column_rows: read_conll, conllu_rows: read_conllu}  # the functions that tell them
 
 
 def is_tagged(source: Source) -> bool:
-    """Return True if a file holds tokens with their tags."""
+    """Return True if a file that is not JSON holds tokens with their tags."""
     return _reader_of(source) is not None
 
 
-def tagged_rows(source: Source, nested: bool = False, **options: Any) -> list[Row]:
+def tagged_rows(
+    source: Source,
+    options: dict[str, Any],
+    *,
+    labelled: bool = True,
+    nested: bool = False,
+) -> Reading:
     """The sentences of a file; spans of tokens are made tags, unless they may be `nested`."""
-    source.separator = source.separator or options.get("separator")
-    read: Any = _reader_of(source) or (_listed_rows if source.is_json else column_rows)
-    if read in _OPTIONS:
-        check_options(_OPTIONS[read], options)
-        return list(read(source, **options))
-    of_cells = () if source.is_json else ("separator", "quoting")
-    refuse_unknown("lists and tables of tokens", of_cells, options)
-    rows = list(read(source, nested))
-    warn_of_skipped(source, len(rows))
-    return rows
-
-
-def _reader_of(source: Source) -> Callable[..., list[Row]] | None:
-    """What reads the tagged sentences of a file; None if nothing shows that it holds some."""
     if source.is_json:
-        return _listed_rows if any(token_fields(value) for _, value in source.values) else None
-    lines = source.head
-    first = first_line(lines)
-    if is_conllu(lines):
+        return _listed_rows(source, source.values, options, labelled, nested)
+    read = _reader_of(source)
+    is_named = isinstance(options.get("token_column"), str) and suffix_of(source.path) == ".csv"
+    if read is _table_rows or (read is None and is_named):
+        return _table_rows(source, options, labelled)
+    if read is records_in_cells:
+        return _listed_rows(source, _records(source), options, labelled, nested)
+    if read is conllu_rows and "token_column" not in options:
+        check_options(read_conllu, options)
+        return conllu_rows(source, **options, labelled=labelled)
+    check_options(read_conll, options)
+    return column_rows(source, **without(options, *OF_CELLS), labelled=labelled)
+
+
+def _reader_of(source: Source) -> Callable[..., Any] | None:
+    """What reads the tagged sentences of a file; None if nothing shows that it holds some."""
+    if is_conllu(source.head):
         return conllu_rows
-    if first.startswith(("#begin document", DOCUMENT)) or _in_blocks(lines):
+    first = source.first_line
+    if first.startswith(("#begin document", DOCUMENT)) or _in_blocks(source.head):
         return column_rows
     if not any(sign in first for sign in (source.separator or "\t", ",", ";")):
         return None
-    if _named_columns(source) is not None:
+    if _is_table(source):
         return _table_rows
-    return _listed_rows if _has_words(source) else None
+    return records_in_cells if _has_words(source) else None
 
 
 # ---- lists of tokens, with tags or with spans of tokens
@@ -71,23 +78,38 @@ def token_fields(value: Any) -> tuple[str, str | None] | None:
     """
     if not isinstance(value, dict) or isinstance(value.get("entities"), list):
         return None
-    named = {str(name).lower(): name for name in value}
-    for name in _TOKENS:
-        tokens = value.get(named.get(name, name))
+    fields = {str(name).lower(): (name, held) for name, held in value.items()}
+    return _listed(fields) or _written(fields)
+
+
+Fields = dict[str, tuple[str, Any]]  # names and values by names in lower case
+
+
+def _listed(fields: Fields) -> tuple[str, str | None] | None:
+    """The fields of a list of tokens, and of a list of tags or spans, if there is one."""
+    for name, tokens in (fields[n] for n in _TOKENS if n in fields):
         if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-            lists = (named[t] for t in _TAGS if t in named and isinstance(value[named[t]], list))
-            return named[name], next(lists, None)
-    for name in _TEXTS:
-        words = value.get(named.get(name, name))
-        if not isinstance(words, str) or "_".join(words.split()) == "":
-            continue
-        for tag in _TAGS:
-            cells = _tags_of(value.get(named.get(tag, tag)))
-            if cells is None or not all(map(TAG.fullmatch, cells)):
-                continue
-            if len(cells) == len(words.split()) or set(cells) != {"O"}:
-                return named[name], named[tag]
+            tags = (fields[t][0] for t in _TAGS if t in fields and isinstance(fields[t][1], list))
+            return name, next(tags, None)
     return None
+
+
+def _written(fields: Fields) -> tuple[str, str | None] | None:
+    """The fields of a string of words, and of as many tags."""
+    for name, words in (fields[n] for n in _TEXTS if n in fields):
+        if isinstance(words, str) and words.strip():
+            tags = (fields[t][0] for t in _TAGS if t in fields and _fit(words, fields[t][1]))
+            if (tag := next(tags, None)) is not None:
+                return name, tag
+    return None
+
+
+def _fit(words: str, tags: Any) -> bool:
+    """Return True if there are as many tags as words, or tags of which some are not O."""
+    cells = _tags_of(tags)
+    if cells is None or not all(map(TAG.fullmatch, cells)):
+        return False
+    return len(cells) == len(words.split()) or set(cells) != {"O"}
 
 
 def _tags_of(cell: Any) -> list[str] | None:
@@ -97,32 +119,41 @@ def _tags_of(cell: Any) -> list[str] | None:
     return cells if fits else None
 
 
-def token_rows(source: Source) -> list[Row]:
-    """The tokens of each record, with its tags or its spans."""
+def token_rows(
+    source: Source, labelled: bool, asked: tuple[str | None, str | None] = (None, None)
+) -> list[Row]:
+    """The tokens of each record, with its tags or its spans, by the fields that were asked for."""
     rows = []
     for place, record in source.records():
-        fields = token_fields(record)
-        if fields is None or (source.labelled and fields[1] is None):
+        found = token_fields(record) or (None, None)
+        token, tag = asked[0] or found[0], asked[1] or found[1]
+        if token not in record or (labelled and tag not in record):
             problem = f"no lists of tokens and tags, but {list(record)}"
             raise source.fault(place, f"{problem}: name them 'tokens' and 'tags'")
-        tokens, tags = record[fields[0]], []
+        tokens, tags = record[token], record[tag] if labelled and tag is not None else []
         tokens = tokens.split() if isinstance(tokens, str) else tokens
-        if fields[1] and source.labelled:
-            tags = record[fields[1]]
-            tags = _tags_of(tags) or [] if isinstance(tags, str) else tags
-        if any(isinstance(tag, int) for tag in tags):
-            problem = f"{fields[1]!r} holds ids: write the names of the tags, or give the "
-            raise source.fault(place, problem + "data set of Hugging Face, which has them")
-        if not all(tag is None or isinstance(tag, str) for tag in tags):
-            spans = list(map(_token_span, tags))
-            if None in spans:
-                raise source.fault(place, f"{shown(tags)} are no tags, or spans (type, start, end)")
-            tags = spans
-        elif tags and len(tags) != len(tokens):
-            problem = f"{len(tokens)} tokens, but {len(tags)} tags: mend the row"
-            raise source.fault(place, problem)
-        rows.append(Row(place, tokens, tags, rest_of(record, *fields)))
+        tags = _tags_of(tags) or [] if isinstance(tags, str) else tags
+        if not isinstance(tokens, list) or not isinstance(tags, list):
+            raise source.fault(place, f"{token!r} and {tag!r} are no lists")
+        rows.append(_token_row(source, place, tokens, tags, tag, rest_of(record, token, tag)))
     return rows
+
+
+def _token_row(
+    source: Source, place: Any, tokens: list[Any], tags: list[Any], name: Any, rest: dict[str, Any]
+) -> Row:
+    """The row of tokens with their tags or spans, checked."""
+    if any(isinstance(tag, int) for tag in tags):
+        problem = f"{name!r} holds ids: write the names of the tags, or give the "
+        raise source.fault(place, problem + "data set of Hugging Face, which has them")
+    if not all(tag is None or isinstance(tag, str) for tag in tags):
+        spans = list(map(_token_span, tags))
+        if None in spans:
+            raise source.fault(place, f"{shown(tags)} are no tags, or spans (type, start, end)")
+        return Row(place, tokens, spans, rest)
+    if tags and len(tags) != len(tokens):
+        raise source.fault(place, f"{len(tokens)} tokens, but {len(tags)} tags: mend the row")
+    return Row(place, tokens, tags, rest)
 
 
 def _token_span(item: Any) -> tuple[str, int, int] | None:
@@ -133,29 +164,45 @@ def _token_span(item: Any) -> tuple[str, int, int] | None:
     return item[0], item[1], item[2]  # without its score
 
 
-def are_spans(y: list[Any]) -> bool:
+def are_spans(y: Sequence[Any]) -> bool:
     """Return True if a row of `token_rows` has spans."""
     return bool(y) and isinstance(y[0], tuple)
 
 
 def _has_words(source: Source) -> bool:
     """Return True if a table holds texts with as many tags as words."""
-    cells = {name.strip().lower() for name in _header(source)}
-    if not (cells & {*_TEXTS} and cells & {*_TAGS}):
+    names = {name.lower() for name in _header(source)}
+    if not (names & {*_TEXTS} and names & {*_TAGS}):
         return False
-    return bool(source.values) and token_fields(source.values[0][1]) is not None
+    return any(token_fields(value) for _, value in _records(source, 2)[:1])
 
 
-def _listed_rows(source: Source, nested: bool = False) -> list[Row]:
+def _records(source: Source, limit: int | None = None) -> list[Placed]:
+    """The rows of a table, whose cells are lists or strings of words and tags."""
+    return records_in_cells(source, limit, always=True)
+
+
+def _listed_rows(
+    source: Source, values: list[Placed], options: dict[str, Any], labelled: bool, nested: bool
+) -> Reading:
     """Sentences of lists of tokens, from JSON or from cells."""
-    if not any(token_fields(value) for _, value in source.values):
+    of_cells = () if source.is_json else ("separator", "quoting")
+    refuse_unknown("lists and tables of tokens", (*of_cells, "token_column", "tag_column"), options)
+    asked = options.get("token_column"), options.get("tag_column")
+    first = next((found for _, value in values if (found := token_fields(value))), None)
+    if first is None and None in asked:
         remedy = "for texts with entities, give task='entities'"
         raise ValueError(f"{str(source.path)!r} holds no lists of tokens and tags: {remedy}")
+    columns = None
     if not source.is_json:
-        names = token_fields(source.values[0][1]) or ("", None)
-        source.columns = dict(zip(("token", "tag"), names, strict=True))
-    rows = token_rows(source)
-    return rows if nested else [_with_tags(source, row) for row in rows]
+        names = (given or name for given, name in zip(asked, first or asked, strict=True))
+        columns = dict(zip(("token", "tag"), names, strict=True))
+    notes: list[Note] = []
+    if labelled:
+        values, notes = accepted(values)
+    held = source.holding(values)
+    rows = token_rows(held, labelled, asked)
+    return Reading(rows if nested else [_with_tags(held, row) for row in rows], notes, columns)
 
 
 def _with_tags(source: Source, row: Row) -> Row:
@@ -171,70 +218,88 @@ def _with_tags(source: Source, row: Row) -> Row:
 
 
 def _header(source: Source) -> list[str]:
-    cells = first_line(source.head).split(source.found_separator())
+    cells = source.first_line.split(separator_of(source))
     return [cell.strip().strip('"') for cell in cells]
 
 
-def _named_columns(source: Source) -> list[int] | None:
-    """The columns of token, tag and sentence, if the first line names them.
+def _is_table(source: Source) -> bool:
+    """Return True if the first line names columns of tokens and tags.
 
-    Where none names the sentence, blank lines end one.
+    Where none names the sentence, the tags are such as O and B-PER.
     """
-    names = [name.lower() for name in _header(source)]
-    of_tokens, of_tags = ([n for n in known if n in names] for known in (TOKEN_NAMES, TAG_NAMES))
-    of_sentences = [name for name in names if _SENTENCE.fullmatch(name)]
-    if not of_tokens or not of_tags or of_tokens[0] == of_tags[0]:
+    wanted = _named_columns(_header(source))
+    if wanted is None or len(wanted) > 2:
+        return wanted is not None
+    rows = islice(cells_of(source), 1, 2000)
+    return has_entities([cells[wanted[1]] for _, cells in rows if len(cells) > max(wanted)])
+
+
+def _named_columns(header: list[str], token: Any = None, tag: Any = None) -> list[int] | None:
+    """The columns of token, tag and sentence, as asked for or by their names."""
+    names = [name.lower() for name in header]
+    token = _first_of(TOKEN_NAMES, names) if token is None else str(token).lower()
+    tag = _first_of(TAG_NAMES, names) if tag is None else str(tag).lower()
+    if token not in names or tag not in names or token == tag:
         return None
-    wanted = [names.index(some[0]) for some in (of_tokens, of_tags, of_sentences) if some]
-    if of_sentences:
-        return wanted
-    rows = cells_of(source.path, iter(source.head), source.found_separator(), source.quoting)
-    below = [cells[wanted[1]] for _, cells in rows if len(cells) > max(wanted)]
-    if not has_entities(below[1:]):
-        return None
-    if "" not in (line.strip() for line in source.head[:-1]):
-        problem = "no column says where a sentence begins: add one named 'Sentence #', or "
-        raise fault(source.path, "line 1", problem + "write CoNLL columns (see write_conll)")
-    return wanted
+    sentences = [name for name in names if _SENTENCE.fullmatch(name)]
+    return [names.index(name) for name in (token, tag, *sentences[:1])]
+
+
+def _first_of(known: Sequence[str], names: list[str]) -> str | None:
+    return next((name for name in known if name in names), None)
 
 
 @long_cells()
-def _table_rows(source: Source, _: bool = False) -> list[Row]:
+def _table_rows(source: Source, options: dict[str, Any], labelled: bool) -> Reading:
     """Sentences of a table, such as the NER corpus of Kaggle, in one pass.
 
     A sentence begins where its cell changes, or behind a blank line; an empty cell goes on with
     the sentence above.
     """
-    path, header, wanted = source.path, _header(source), _named_columns(source)
-    assert wanted is not None
+    known_options = ("separator", "quoting", "token_column", "tag_column")
+    refuse_unknown("lists and tables of tokens", known_options, options)
+    header, asked = _header(source), (options.get("token_column"), options.get("tag_column"))
+    wanted = _named_columns(header, *asked)
+    if wanted is None:
+        problem = f"token_column={asked[0]!r} and tag_column={asked[1]!r} are not both in"
+        raise ValueError(f"{problem} {str(source.path)!r}, which has the header {header}")
     token_at, tag_at = wanted[:2]
-    sentence_at = wanted[2] if len(wanted) > 2 else None
     found: list[Row] = []
     known: dict[str, str] = {}  # equal words are one string
-    begins, sentence, before = True, None, 0
-    rows = cells_of(path, source.iter_lines(), source.found_separator(), source.quoting)
-    for place, cells in islice(rows, 1, None):
-        if len(cells) != len(header):
-            problem = f"{len(cells)} column(s), but {len(header)} in the first line"
-            raise fault(path, place, f"{problem}: mend it, or check the parameter separator")
+    for begins, place, cells in _with_starts(source, wanted, len(header)):
         token, tag = cells[token_at].strip(), cells[tag_at].strip()
-        if not token or (source.labelled and not tag):
-            raise fault(path, place, "a token or a tag is missing: mend the line")
-        if sentence_at is None:
-            begins = place > before + 1
-            before = place
-        elif (name := cells[sentence_at]) and name != sentence:
-            begins, sentence = True, name
+        if not token or (labelled and not tag):
+            raise source.fault(place, "a token or a tag is missing: mend the line")
         if begins or not found:
             tokens: list[str] = []
             tags: list[str] = []
             found.append(Row(place, tokens, tags, {}))
-            begins = False
         tokens.append(known.setdefault(token, token))
         tags.append(known.setdefault(tag, tag))
-    names = "token", "tag", "sentence"
-    source.columns = dict(zip(names, (header[i] for i in wanted), strict=False))
-    return found
+    names = (header[i] for i in wanted)
+    return Reading(found, columns=dict(zip(("token", "tag", "sentence"), names, strict=False)))
+
+
+def _with_starts(
+    source: Source, wanted: list[int], width: int
+) -> Iterator[tuple[bool, int, list[str]]]:
+    """The rows below the header, each with its place and whether it begins a sentence."""
+    sentence_at = wanted[2] if len(wanted) > 2 else None
+    if sentence_at is None and "" not in (line.strip() for line in source.head[:-1]):
+        problem = "no column says where a sentence begins: add one named 'Sentence #', or "
+        raise source.fault("line 1", problem + "write CoNLL columns (see write_conll)")
+    sentence, before = None, 0
+    for place, cells in islice(cells_of(source), 1, None):
+        if len(cells) != width:
+            problem = f"{len(cells)} column(s), but {width} in the first line"
+            raise source.fault(place, f"{problem}: mend it, or check the parameter separator")
+        if sentence_at is None:
+            begins, before = place > before + 1, place
+        else:
+            name = cells[sentence_at]
+            begins = bool(name) and name != sentence
+            sentence = name or sentence
+        yield begins, place, cells
 
 
 # ---- lines
@@ -251,16 +316,15 @@ def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
     single = [len(line.split()) == len(line.rstrip().split("\t")) for line in filled]
     if 10 * sum(single) >= 9 * len(filled) and any("\t" in line for line in filled):
         return True
-    ends = ([line.split()[i] for line in filled] for i in (0, -1))
-    return len({len(line.split()) for line in filled}) == 1 and any(
-        all(word in tags or TAG.fullmatch(word) for word in words) for words in ends
+    rows = [line.split() for line in filled]
+    return len(set(map(len, rows))) == 1 and any(
+        all(row[i] in tags or TAG.fullmatch(row[i]) for row in rows) for i in (0, -1)
     )
 
 
 def has_even_lines(lines: list[str]) -> bool:
     """Tell if blank lines separate lines that all have the same number of words, two or more."""
-    filled = _filled(lines)
-    widths = {1 if "\t" in line else len(line.split()) for line in filled}
+    widths = {1 if "\t" in line else len(line.split()) for line in _filled(lines)}
     return _has_gaps(lines) and len(widths) == 1 and widths != {1}
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import checked, counted, shown
+from skdice._checks import checked
 from skdice._types import Labels, Texts
-from skdice.datasets.detection import find
-from skdice.datasets.formats._base import formats
-from skdice.datasets.multilabel import NamedRows, label_columns_of, names_of_columns
-from skdice.datasets.reading import fault, first_line, suffix_of
-from skdice.datasets.row import Row
-from skdice.datasets.source import TEXT_NAMES, Source, warn_of_skipped
-from skdice.datasets.table import Table, TableOptions
-from skdice.inputs.rows import as_row_list
+from skdice.datasets.answers import without_rejected
+from skdice.datasets.cells import TEXT_NAMES, quotes, separator_of, table_of, values_of
+from skdice.datasets.detection import Found, find, read_tool
+from skdice.datasets.labels import NamedRows, read_flags, read_labels
+from skdice.datasets.reading import suffix_of
+from skdice.datasets.row import Note, Reading, Row, Wanted
+from skdice.datasets.source import Source, warn_of_notes
+from skdice.datasets.table import Asked, Table, TableOptions
 
 
 @checked
@@ -107,82 +106,71 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
+    asked = Asked.by(text_columns, label_column, label_columns)
+    header = asked.header(header)
     source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    how: dict[str, Any] = {"text_columns": text_columns, "label_column": label_column}
-    how |= {"label_columns": label_columns, "label_separator": label_separator}
-    rows = labelled_rows(source, **how)
-    return [row.x for row in rows], labels_of(source, rows)
+    read = labelled_rows(source, asked, label_separator)
+    warn_of_notes(source, read.notes, len(read.rows))
+    return [row.x for row in read.rows], labels_of(read)
 
 
 def labelled_rows(
-    source: Source,
-    *,
-    text_columns: Any = None,
-    label_column: Any = None,
-    label_columns: Any = None,
-    label_separator: str | None = None,
-) -> list[Row]:
-    """The texts that `read_table` reads, with their labels."""
-    labels_in = label_columns_of(label_column, label_columns)
-    texts_in = _wanted(text_columns)
-    table, texts, labels = _columns(source, texts_in, labels_in)
-    _refuse_foreign(table)
+    source: Source, asked: Asked, label_separator: str | None = None, found: Found | None = None
+) -> Reading:
+    """The texts that `read_table` reads, with their labels; `found` is what is known of a file."""
+    table, notes = _of_tool(source, asked, True, found) or (_load(source, asked), [])
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
-        raise source.fault(table.rows[0][0], f"{problem}: check the parameter separator")
-    if not labels:
-        labels = [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
-    if not texts:
-        texts = table.find_texts([i for i in table.columns if i not in labels])
+        problem += ": check the parameter separator; tagged sentences have a token a line"
+        raise source.fault(table.rows[0][0], problem)
+    texts, labels = _columns(table, asked)
     if table.names is None and source.header is None:
         table.check_headless(labels)
-    table = table.with_labels(source, labels)
-    X = table.texts(texts)
-    if label_columns is None:
-        y = table.labels(labels[0], label_separator)
+    table, skipped = table.labelled(labels)
+    X, names = table.texts(texts), [table.named(i) for i in labels]
+    is_one = asked.of_labels == "label_column"
+    if is_one:
+        cells = ((place, row[labels[0]]) for place, row in table.rows)
+        y = read_labels(source.path, names[0], cells, label_separator)
     else:
-        names = {i: str(table.named(i)) for i in labels}
-        y = names_of_columns(source.path, table.rows, names)
+        y = read_flags(source.path, table.rows, dict(zip(labels, map(str, names), strict=True)))
+    rejected: list[Note] = []
     if table.answers is not None and table.answers not in labels:
-        y = _obey(source, y, table.values(table.answers))
-    warn_of_skipped(source, len(X))
-    of_labels = [table.named(i) for i in labels]
-    of_label = of_labels[0] if label_columns is None else of_labels
-    source.columns = {"text": [table.named(i) for i in texts], "label": of_label}
-    if not table.of_tool:
-        source.table_options = _options_of(source, table, texts, of_labels, label_columns is None)
-        source.table_options = replace(source.table_options, label_separator=label_separator)
-    return [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
+        y, rejected = without_rejected(y, table.values(table.answers))
+    columns = {"text": [table.named(i) for i in texts], "label": names[0] if is_one else names}
+    options = _options_of(source, table, columns, is_one, label_separator)
+    rows = [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
+    return Reading(rows, [*notes, *skipped, *rejected], columns, options)
+
+
+def _columns(table: Table, asked: Asked) -> tuple[list[int], list[int]]:
+    """The columns of texts and labels, as asked for or found."""
+    texts = [table.index(column, "text_columns") for column in asked.texts]
+    labels = [table.index(column, asked.of_labels) for column in asked.labels]
+    labels = labels or [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
+    return texts or table.find_texts([i for i in table.columns if i not in labels]), labels
 
 
 def _options_of(
-    source: Source, table: Table, texts: list[int], labels: list[Any], is_one: bool
-) -> TableOptions:
-    """The arguments that read a table like this one."""
-    how: dict[str, Any] = {"label_column": labels[0]} if is_one else {"label_columns": labels}
+    source: Source, table: Table, columns: dict[str, Any], is_one: bool, separator: str | None
+) -> TableOptions | None:
+    """The arguments that read a table like this one; a file of a tool needs none."""
+    if table.of_tool:
+        return None
+    how: dict[str, Any] = {"label_column" if is_one else "label_columns": columns["label"]}
     if not source.is_json:
-        quoting = source.quoting if source.quoting is not None else source.separator != "\t"
-        how |= {"separator": source.separator, "quoting": quoting}
+        how |= {"separator": separator_of(source), "quoting": quotes(source)}
         how |= {"header": table.names is not None}
-    return TableOptions([table.named(i) for i in texts], **how, encoding=source.encoding)
+    how |= {"label_separator": separator, "encoding": source.encoding}
+    return TableOptions(columns["text"], **how)
 
 
-def labels_of(source: Source, rows: list[Row]) -> list[Any]:
+def labels_of(read: Reading) -> list[Any]:
     """The labels of rows; those of columns of 0 and 1 know all columns."""
-    columns, y = (source.columns or {}).get("label"), [row.y for row in rows]
+    columns, y = (read.columns or {}).get("label"), [row.y for row in read.rows]
     if isinstance(columns, list) and len(columns) > 1:  # of one, its rows are the names alone
         return NamedRows(map(str, columns), y)
     return y
-
-
-def _obey(source: Source, y: list[Any], answers: list[Any]) -> list[Any]:
-    """Labels of rows of which Prodigy's answers are known: one that was rejected has none."""
-    n_rejected = answers.count("reject")
-    if not n_rejected:
-        return y
-    source.told.append(f"{counted(n_rejected, 'row')} kept without the labels that were rejected")
-    lists = [row if isinstance(row, list) else [row] for row in y]
-    return [[] if answer == "reject" else row for answer, row in zip(answers, lists, strict=True)]
 
 
 @checked
@@ -241,101 +229,72 @@ def read_texts(
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
+    asked = Asked.by(text_columns, label_column, label_columns)
+    header = asked.header(header)
     source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    how = {"text_columns": text_columns, "label_column": label_column}
-    table, at = _to_predict(source, n_texts, label_columns=label_columns, **how)
-    return table.texts(at)
+    return [row.x for row in text_rows(source, asked, n_texts).rows]
 
 
-def text_rows(source: Source, n_texts: int = 1, **columns: Any) -> list[Row]:
+def text_rows(source: Source, asked: Asked, n_texts: int = 1) -> Reading:
     """The texts that `read_texts` reads; the metadata of each is its row as it came."""
-    table, at = _to_predict(source, n_texts, **columns)
-    source.columns = {"text": [table.named(i) for i in at]}
-    found = zip(table.rows, table.texts(at), table.records(), strict=True)
-    return [Row(place, x, None, record) for (place, _), x, record in found]
-
-
-def _to_predict(
-    source: Source,
-    n_texts: int,
-    text_columns: Any = None,
-    label_column: Any = None,
-    label_columns: Any = None,
-) -> tuple[Table, list[int]]:
-    """The table of texts to predict, and the columns of the texts."""
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
-    labels_in, texts_in = label_columns_of(label_column, label_columns), _wanted(text_columns)
-    is_plain = suffix_of(source.path) != ".csv" and not source.is_json
-    if source.separator is None and is_plain:
-        asked = texts_in or labels_in or source.header
-        source.separator = None if asked and "," in first_line(source.head) else "\t"
-    source.labelled = False
-    table, texts, labels = _columns(source, texts_in, labels_in)
+    table, notes = _of_tool(source, asked, False) or (_load_to_predict(source, asked), [])
+    texts = [table.index(column, "text_columns") for column in asked.texts]
     if not texts:
+        labels = [table.index(column, asked.of_labels) for column in asked.labels]
         texts = table.find_texts([i for i in table.columns if i not in labels], n_texts)
-    return table, texts
+    found = zip(table.rows, table.texts(texts), table.records(), strict=True)
+    rows = [Row(place, x, None, record) for (place, _), x, record in found]
+    return Reading(rows, notes, {"text": [table.named(i) for i in texts]})
 
 
-def _columns(
-    source: Source, texts: list[Any], labels: list[tuple[str, Any]]
-) -> tuple[Table, list[int], list[int]]:
-    """The table of a file, and the columns of texts and labels that were asked for."""
-    source.name_columns([*texts, *(column for _, column in labels)])
-    table = _of_tool(source, texts, labels) or _load(source)
-    at = [table.index(column, "text_columns") for column in texts]
-    if texts and not source.labelled:
-        return table, at, []
-    return table, at, [table.index(column, name) for name, column in labels]
+def _load_to_predict(source: Source, asked: Asked) -> Table:
+    """The table of a file whose lines are texts as they are, if nothing shows columns."""
+    suffix, first = suffix_of(source.path), "" if source.is_json else source.first_line
+    if source.is_json or source.separator or suffix == ".csv" or first.startswith(_FASTTEXT):
+        return _load(source, asked)
+    if asked.all or source.header:
+        separator = "," if "," in first and "\t" not in first else "\t"
+        return _load(replace(source, separator=separator, content=source.text), asked)
+    if suffix == ".tsv" or ("\t" in first and source.in_json is None):
+        return _load(replace(source, separator="\t", content=source.text), asked)
+    lines = enumerate(source.iter_lines(), 1)
+    return Table(source.path, None, [(n, [line]) for n, line in lines if line.strip()])
 
 
-def _wanted(text_columns: Any) -> list[Any]:
-    """The columns of texts that were asked for."""
-    wanted = [] if text_columns is None else [text_columns]
-    if isinstance(text_columns, Iterable) and not isinstance(text_columns, str):
-        wanted = as_row_list("text_columns", text_columns)
-    if len(wanted) > 2:
-        raise ValueError(f"text_columns={shown(text_columns)} names more than two columns")
-    return wanted
-
-
-def _load(source: Source) -> Table:
+def _load(source: Source, asked: Asked) -> Table:
     """The table of a file."""
-    path = source.path
-    if not source.is_json and first_line(source.head).startswith(_FASTTEXT):
+    if source.is_json:
+        return _load_records(source)
+    if source.first_line.startswith(_FASTTEXT):
         lines = enumerate(source.iter_lines(), 1)
         found = [(number, _of_fasttext(line)) for number, line in lines if line.strip()]
-        return Table(path, ["text", "label"], found, ("label",))
-    if not source.is_json:
-        return Table(path, *source.table)
+        return Table(source.path, ["text", "label"], found, ("label",))
+    table = Table(source.path, *table_of(source))
+    return table.with_header_of(asked.all) if source.header is None else table
+
+
+def _load_records(source: Source) -> Table:
+    """The table of JSON records."""
     for place, record in source.values:
         if not isinstance(record, dict):
             problem = f"{record!s:.60} is not a JSON object, as each line or element must be: "
-            raise fault(path, place, problem + 'write {"text": ..., "label": ...}')
+            raise source.fault(place, problem + 'write {"text": ..., "label": ...}')
     names = list(dict.fromkeys(name for _, record in source.values for name in record))
     if not names:
-        raise ValueError(f"{str(path)!r} holds no text, or empty JSON objects: give examples")
-    first = source.values[0][1]
-    if len(source.values) == 1 and all(isinstance(value, dict) for value in first.values()):
+        problem = "holds no text, or empty JSON objects: give examples"
+        raise ValueError(f"{str(source.path)!r} {problem}")
+    place, first = source.values[0]
+    if len(source.values) == 1 and all(map(_is_column, first.values())):
         problem = "one object of columns, as pandas writes it: write rows by "
-        raise fault(path, source.values[0][0], problem + "to_json(orient='records', lines=True)")
+        raise source.fault(place, problem + "to_json(orient='records', lines=True)")
     rows = [(place, [record.get(name) for name in names]) for place, record in source.values]
-    return Table(path, names, rows, given=[record for _, record in source.values])
+    return Table(source.path, names, rows, given=[record for _, record in source.values])
 
 
-_SLASHES = re.compile(r"\S+/(O|[BI]-\S+)( \S+/(O|[BI]-\S+))*")
-
-
-def _refuse_foreign(table: Table) -> None:
-    """Refuse tables and lines of other forms by their names."""
-    place, first = table.rows[0]
-    names = {str(cell).strip().lower() for cell in (table.names or first)}
-    if {"begin offset", "end offset"} <= names:
-        problem = "entities of Amazon Comprehend without their texts: write both, as in "
-        raise fault(table.path, place, problem + '{"text": "Ann", "entities": [[0, 3, "PER"]]}')
-    if table.width == 1 and _SLASHES.fullmatch(str(first[0]).strip()):
-        problem = f"{str(first[0])!r:.40} has tags behind slashes, which are not read: write a "
-        raise fault(table.path, place, problem + "token and its tag on each line")
+def _is_column(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(str.isdigit, value))
 
 
 _FASTTEXT = "__label__"
@@ -348,44 +307,71 @@ def _of_fasttext(line: str) -> list[Any]:
     return [" ".join(word for word in words if not word.startswith(_FASTTEXT)), labels]
 
 
-def _of_tool(source: Source, texts: list[Any], labels: list[tuple[str, Any]]) -> Table | None:
+# ---- files of annotation tools
+
+
+def _of_tool(
+    source: Source, asked: Asked, labelled: bool, found: Found | None = None
+) -> tuple[Table, list[Note]] | None:
     """The table of texts and labels that an annotation tool wrote; None of other files."""
-    if any(not isinstance(column, str) for column in (*texts, *(c for _, c in labels))):
+    if not _may_be_of_tool(source, asked, labelled):
         return None
-    if suffix_of(source.path) == ".csv" and not source.is_json and not source.holds_structures:
-        return None  # no tool writes such a table
-    if not source.labelled and source.is_json and all(
-        isinstance(value, dict) and any(isinstance(value.get(name), str) for name in TEXT_NAMES)
-        for _, value in source.values
-    ):  # fmt: skip
-        return None  # plain records, to be given back as they are
-    found = find(source, "classification")
-    if found.format is None or (source.labelled and found.task != "classification"):
+    found = found or find(source, "classification")
+    of_labels = found.task == "classification"
+    if found.format is None or (labelled and not of_labels):
         return None
-    source.of_labels = found.task == "classification"
-    source.text_column = texts[0] if texts else None
-    skipped = source.skipped.copy()
-    rows = list(formats()[found.format].read(source))
+    wanted = Wanted(labelled, of_labels, asked.texts[0] if asked.texts else None)
+    rows, notes = read_tool(source, found.format, wanted)
     names = tuple(dict.fromkeys(name for row in rows for name in _labels(row)))
-    first = source.values[0][1] if source.is_json or source.holds_structures else {}
-    others = any(name not in names and name in first for _, name in labels)
-    if others or (source.labelled and not names):
-        source.skipped = skipped
-        return None
-    given = None
-    if source.labelled:
-        n_before = len(rows)
-        rows = [row for row in rows if row.y is not None]
-        source.skipped["without a label"] += n_before - len(rows)
-    else:
+    if not labelled:
         given = [{"text": row.x, **row.meta} for row in rows]
-    has_answers = any("answer" in row.meta for row in rows)
+        return _table_of(source, rows, names, wanted, given), notes
+    known = [row for row in rows if row.y is not None]
+    notes.append(Note("without a label", len(rows) - len(known)))
+    return (_table_of(source, known, names, wanted), notes) if names else None
+
+
+def _may_be_of_tool(source: Source, asked: Asked, labelled: bool) -> bool:
+    """Return False if columns were asked for that are there, or nothing but texts is.
+
+    Those columns are read as they are, and records of texts are given back so.
+    """
+    if any(not isinstance(column, str) for column in asked.all):
+        return False
+    values = values_of(source, 1000)
+    if not values and suffix_of(source.path) == ".csv":
+        return False
+    if asked.labels and all(_is_field(values, name) for name in asked.all):
+        return False
+    return labelled or not source.is_json or not all(map(_is_record_of_text, source.values))
+
+
+def _table_of(
+    source: Source,
+    rows: list[Row],
+    names: tuple[str, ...],
+    wanted: Wanted,
+    given: list[dict[str, Any]] | None = None,
+) -> Table:
+    """The table of a tool's rows: the text, the labels by question, and the answers."""
+    answers = ["answer"] * any("answer" in row.meta for row in rows)
+    columns = [wanted.text_column or "text", *names, *answers]
     cells = [
         (row.place, [row.x, *(_labels(row).get(name, []) for name in names),
-                     *[row.meta.get("answer")] * has_answers]) for row in rows
+                     *(row.meta.get(name) for name in answers)]) for row in rows
     ]  # fmt: skip
-    columns = [texts[0] if texts else "text", *names, *["answer"] * has_answers]
     return Table(source.path, columns, cells, names, given)
+
+
+def _is_field(values: list[Any], name: str) -> bool:
+    """Return True if some records have a field, which holds no objects."""
+    records = [value for _, value in values if isinstance(value, dict) and name in value]
+    return bool(records) and not any(isinstance(record[name], dict) for record in records)
+
+
+def _is_record_of_text(placed: tuple[Any, Any]) -> bool:
+    record = placed[1] if isinstance(placed[1], dict) else {}
+    return any(isinstance(record.get(name), str) for name in TEXT_NAMES)
 
 
 def _labels(row: Row) -> dict[str, list[str]]:

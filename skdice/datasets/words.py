@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.row import Marks, Row, span
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import are_spans
 from skdice.inputs.entities import Entity
@@ -96,16 +96,8 @@ def joined_rows(source: Source, rows: list[Row], texts: list[Any] | None = None)
 
     `texts` are those of the rows, where the file holds them.
     """
-    tags = [[tag or "O" for tag in row.y] for row in rows if row.y and not are_spans(row.y)]
-    try:
-        scheme = infer_scheme(tags)
-    except ValueError as error:
-        raise ValueError(f"{str(source.path)!r}: {error}") from error
-    if scheme == "plain" and any(tag != "O" for row in tags for tag in row):
-        problem = f"holds tags without B- and I-, such as {tags[0][0]!r}"
-        raise ValueError(f"{str(source.path)!r} {problem}")
-    del tags
-    for i, (place, tokens, spans, meta) in enumerate(rows):
+    scheme = _scheme_of(source, rows)
+    for i, (place, tokens, y, meta) in enumerate(rows):
         rows[i - 1 : i] = [_GONE] * (i > 0)
         text, places = _joined(tokens)
         if texts is not None:
@@ -114,13 +106,29 @@ def joined_rows(source: Source, rows: list[Row], texts: list[Any] | None = None)
             if len(places) < len(tokens):
                 problem = f"its text is {shown(text)}, without {tokens[len(places)]!r} there"
                 raise source.fault(place, problem)
-        spans = spans or []
-        if not are_spans(spans):  # a tag of None is a token that nobody annotated
-            unknown = [(None, i, i + 1) for i, tag in enumerate(spans) if tag is None]
-            spans = [*get_spans([tag or "O" for tag in spans], scheme), *unknown]
-        for kind, start, end in spans:
+        found = []
+        for kind, start, end in y if are_spans(y or ()) else _spans_of(y or [], scheme):
             if not 0 <= start < end <= len(tokens):
                 problem = f"the span {kind!r} from {start} to {end} is outside {len(tokens)} tokens"
                 raise source.fault(place, problem)
-        found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in spans]
+            found.append(span(places[start][0], places[end - 1][1], kind))
         yield Row(place, text, Marks(found, unit="codepoints"), meta)
+
+
+def _scheme_of(source: Source, rows: list[Row]) -> str:
+    """The scheme of the tags of all rows."""
+    tags = [[tag or "O" for tag in row.y] for row in rows if row.y and not are_spans(row.y)]
+    try:
+        scheme = infer_scheme(tags)
+    except ValueError as error:
+        raise ValueError(f"{str(source.path)!r}: {error}") from error
+    if scheme == "plain" and any(tag != "O" for row in tags for tag in row):
+        problem = f"holds tags without B- and I-, such as {tags[0][0]!r}"
+        raise ValueError(f"{str(source.path)!r} {problem}")
+    return scheme
+
+
+def _spans_of(tags: list[Any], scheme: str) -> list[tuple[Any, int, int]]:
+    """The spans of tags; a tag of None is a token that nobody annotated."""
+    unknown = [(None, i, i + 1) for i, tag in enumerate(tags) if tag is None]
+    return [*get_spans([tag or "O" for tag in tags], scheme), *unknown]

@@ -418,7 +418,7 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     result = run("train", squad, "--out", tmp_path / "other", *common)
     assert result.exit_code == 1
     assert "question 'b0'" in result.output
-    args = ("--out", tmp_path / "other", "--on-misaligned", "fix")
+    args = ("--out", tmp_path / "other", "--on-misaligned", "expand")
     assert run("train", squad, *args, *common).exit_code == 0
     # A prediction needs no answers, and SQuAD's evaluation needs every question.
     squad.write_text(text.replace('"text": "anna"', '"text": "nobody"'))

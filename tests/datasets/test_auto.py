@@ -65,7 +65,7 @@ def test_the_kind_of_a_file_is_seen(tmp_path):
 )
 def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     path = put(tmp_path, text, "a.txt")
-    assert read_dataset(path).task == task_of(Source(path)) == "tagging"
+    assert read_dataset(path).task == task_of(Source(path)).task == "tagging"
     assert read_dataset(path).y == read_conll(path)[1]
 
 
@@ -81,7 +81,7 @@ def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     ],
 )
 def test_texts_are_not_taken_for_columns(tmp_path, text):
-    assert task_of(Source(put(tmp_path, text, "a.txt"))) == "classification"
+    assert task_of(Source(put(tmp_path, text, "a.txt"))).task == "classification"
 
 
 def test_words_beside_one_text_make_no_file_of_tags(tmp_path):
@@ -100,17 +100,6 @@ def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
     with pytest.raises(ValueError, match="one column only") as error:
         read_dataset(put(tmp_path, "see you\n\nwin it now\n", "a"))
     assert "tagging" not in str(error.value)
-
-
-def test_a_table_asks_no_tool(tmp_path, monkeypatch):
-    from skdice.datasets import detection, texts
-
-    monkeypatch.setattr(detection, "formats", pytest.fail)
-    monkeypatch.setattr(texts, "formats", pytest.fail)
-    path = put(tmp_path, "id,text,label\n1,see you,ham\n2,win now,spam\n", "a.csv")
-    assert read_dataset(path).y == ["ham", "spam"]
-    words = "Sentence #,Word,Tag\n1,Ann,B-PER\n,sings,O\n2,Rome,B-LOC\n"
-    assert read_dataset(put(tmp_path, words, "b.csv")).y == [["B-PER", "O"], ["B-LOC"]]
 
 
 @pytest.mark.parametrize(
@@ -134,3 +123,57 @@ def test_a_file_is_opened_once(tmp_path, monkeypatch, name, text):
     monkeypatch.setattr(io, "open", counted)  # of pathlib, too
     read_dataset(path)
     assert len(opened) == 1
+
+
+OBEYED = {
+    "tokenized_text": {"tokenized_text": ["a"], "body_text": "see you", "kind": "ham"},
+    "start_pos": {"start_pos": 3, "body_text": "see you", "kind": "ham"},
+    "header": {"header": {"x": 1}, "body_text": "see you", "kind": "ham"},
+    "entities": {"body_text": "see you", "kind": "ham", "entities": [[0, 3, "X"]]},
+    "questions": {"question": "why?", "context": "so", "body_text": "see you", "kind": "ham"},
+    "tokens": {"tokens": ["a"], "tags": ["O"], "body_text": "see you", "kind": "ham"},
+}
+
+
+@pytest.mark.parametrize("name", OBEYED)
+def test_columns_that_are_named_are_read_whatever_stands_beside_them(tmp_path, name):
+    path = put(tmp_path, json.dumps(OBEYED[name]) + "\n", "a.jsonl")
+    named = {"text_columns": "body_text", "label_column": "kind"}
+    assert read_table(path, **named) == (["see you"], ["ham"])
+    assert read_dataset(path, **named).y == ["ham"]
+    assert read_dataset(path, **named, task="classification").X == ["see you"]
+
+
+def test_question_context_and_label_are_a_pair(tmp_path):
+    rows = [{"question": f"is it {x}?", "context": f"it is {x}", "label": x} for x in "ab"]
+    path = put(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "a.jsonl")
+    data = read_dataset(path)
+    assert (data.task, data.y) == ("classification", ["a", "b"])
+    assert data.X == [("is it a?", "it is a"), ("is it b?", "it is b")]
+
+
+def test_columns_of_tokens_and_tags_are_obeyed_in_every_form(tmp_path):
+    how = {"token_column": "piece", "tag_column": "kind"}
+    table = "id,piece,kind,sentence_id\n1,Ann,B-PER,1\n2,sings,O,1\n3,Oslo,B-LOC,2\n"
+    lines = "piece\tkind\nAnn\tB-PER\nsings\tO\n\nOslo\tB-LOC\n"
+    values = [{"piece": ["Ann", "sings"], "kind": ["B-PER", "O"]},
+              {"piece": ["Oslo"], "kind": ["B-LOC"]}]  # fmt: skip
+    for name, text in (("a.csv", table), ("a.tsv", lines), ("a.json", json.dumps(values))):
+        data = read_dataset(put(tmp_path, text, name), **how)
+        assert (data.X, data.y) == ([["Ann", "sings"], ["Oslo"]], [["B-PER", "O"], ["B-LOC"]])
+
+
+def test_a_column_named_by_a_number(tmp_path):
+    path = put(tmp_path, "2020,2021\nsee you,ham\nwin now,spam\n", "a.csv")
+    for column in (2021, "2021"):  # the command line gives a number
+        data = read_dataset(path, label_column=column, text_columns=0)
+        assert (data.X, data.y) == (["see you", "win now"], ["ham", "spam"])
+        assert data.table.given()["label_column"] == "2021"
+
+
+def test_two_formats_that_both_fit_are_named(tmp_path):
+    path = put(tmp_path, "7|t|Ann\n7|a|sings\n7\t0\t3\tAnn\tPER\n", "a.txt")
+    assert read_dataset(path).task == "entities"
+    (tmp_path / "a.ann").write_text("T1\tPER 4 7\tAnn\n")
+    with pytest.raises(ValueError, match=r"fits 'brat' and 'pubtator': give format='brat'"):
+        read_dataset(path)

@@ -256,12 +256,17 @@ def test_a_comment_that_may_be_a_token_is_refused(tmp_path):
     assert read_conll(path, comment=None)[0] == [["#", "the"], ["#", "bus"]]
 
 
-def test_entities_in_the_last_column_of_conllu(tmp_path):
+def test_the_last_column_of_conllu_holds_no_tags(tmp_path):
     rows = ("1\tAda\tAda\tPROPN\t_\t_\t2\tnsubj\t_\tname=B-PER\n"
             "2\tsings\tsing\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No|name=O\n")  # fmt: skip
     path = put(tmp_path, rows, "a.conllu")
-    assert read_dataset(path, tag_column="misc").y == [["B-PER", "O"]]
-    other = put(tmp_path, rows.replace("name=B-PER", "a=1").replace("|name=O", ""), "d.conllu")
-    with pytest.raises(ValueError, match=r"none of \['SpaceAfter', 'a'\].*give another tag_col"):
-        read_conllu(other, tag_column="misc")
-    assert read_conllu(other)[1] == [["PROPN", "VERB"]]
+    assert read_dataset(path).y == [["PROPN", "VERB"]]
+    with pytest.raises(ValueError, match="tag_column='misc' must be one of"):
+        read_dataset(path, tag_column="misc")
+
+
+def test_any_number_of_blank_lines_at_the_start(tmp_path):
+    text = "\n" * 6000 + "Ann\tB-PER\nsleeps\tO\n\nRome\tB-LOC\n"
+    path = put(tmp_path, text, "a.tsv")
+    assert read_conll(path) == PLAIN
+    assert read_dataset(path).task == "tagging"

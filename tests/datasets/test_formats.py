@@ -29,18 +29,6 @@ def blocks(*layout, between="\n", separator="\t"):
     return between.join("".join(f"{row}\n" for row in sentence) for sentence in rows)
 
 
-CONLL_2012 = """\
-#begin document (nw/x/00/x_0000); part 000
-nw/x/00/x_0000   0   0   Ann     NNP   (TOP(S*   -   -   -   -   (PERSON)   (ARG0*)   (3)
-nw/x/00/x_0000   0   1   sings   VBZ   *         -   -   -   -   *          (V*)      -
-nw/x/00/x_0000   0   2   in      IN    *         -   -   -   -   *          *         -
-nw/x/00/x_0000   0   3   New     NNP   *         -   -   -   -   (GPE*      *         (4
-nw/x/00/x_0000   0   4   York    NNP   *))       -   -   -   -   *)         *         4)
-
-nw/x/00/x_0000   0   0   Yes     UH    (TOP*)    -   -   -   -   *   -
-
-#end document
-"""
 GERMEVAL = """\
 #\thttp://de.wikipedia.org/wiki/Ann [2009-10-17]
 1\tAnn\tB-PER\tO
@@ -89,13 +77,6 @@ def test_columns_are_decided_from_the_rows(tmp_path, text, columns):
         "tagging",
         dict(zip(("token", "tag"), columns, strict=True)),
     )
-
-
-def test_conll_2012(tmp_path):
-    path = put(tmp_path, CONLL_2012, "a.v4_gold_conll")
-    tags = ["B-PERSON", "O", "O", "B-GPE", "I-GPE"]
-    assert read_conll(path) == ([["Ann", "sings", "in", "New", "York"], ["Yes"]], [tags, ["O"]])
-    assert read_dataset(path).y == [tags, ["O"]]
 
 
 def test_conllu_whose_first_line_is_an_empty_node(tmp_path):

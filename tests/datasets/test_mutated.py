@@ -14,16 +14,13 @@ from skdice.datasets import (
     read_conll,
     read_conllu,
     read_dataset,
-    read_mrc_ner,
     read_squad,
     read_table,
     read_texts,
     write_annotations,
 )
 
-READERS = (
-    *(read_conll, read_conllu, read_dataset, read_mrc_ner, read_squad, read_table, read_texts),
-)
+READERS = (read_conll, read_conllu, read_dataset, read_squad, read_table, read_texts)
 
 CONLL = "Zoë\tB-PER\nlives\tO\n\nit\tO\nrains\tO\n\n"
 CONLLU = "1\tIt\tit\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\trains\train\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -153,9 +150,6 @@ def test_damaged_files_are_read_or_refused(tmp_path, name, data):
 
 
 NESTED = {
-    "a token without a word": {"paragraphs": [{"sentences": [{"tokens": [{"orth": 5}]}]}]},
-    "no sentences": {"paragraphs": [{"sentences": 5}]},
-    "no paragraph": {"paragraphs": [5]},
     "no list of ents": {"text": "Ann", "ents": 5, "spans": {}},
     "no ent": {"text": "Ann", "ents": [5]},
     "no groups": {"text": "Ann", "ents": [], "spans": 5},

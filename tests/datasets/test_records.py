@@ -185,7 +185,6 @@ def test_texts_without_labels(tmp_path, name, text, options, expected):
         ("a.csv", "id,label\n1,a\n", {}, "has no column that may be text"),
         ("a.csv", "a,b\n1,2\n", {"text_columns": "c"}, "text_columns='c' is not in"),
         ("a.csv", "a,b\n1,2\n", {"label_column": "c"}, "label_column='c' is not in"),
-        ("a", "win\nlunch\tham\n", {}, "line 2: 2 column"),
         ("a.csv", "text\n", {}, "header only"),
         ("a.jsonl", '{"text": "a"}\n{"text": 1}\n', {}, "line 2: 'text' is 1, not a string"),
         ("a", "win\n", {"n_texts": 3}, "n_texts=3"),

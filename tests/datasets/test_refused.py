@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 import tracemalloc
 from pathlib import Path
@@ -210,43 +209,6 @@ def test_a_pair_alone_in_a_file_of_lines(tmp_path):
     assert read_annotations(path).entities == [[(0, 3, "PER")]]
 
 
-@pytest.mark.parametrize(
-    ("value", "tool"),
-    [
-        ([{"rasa_nlu_data": {"common_examples": []}}], "Rasa"),
-        ([{"tokenized_text": ["Ann"], "ner": [[0, 0, "PER"]]}], "GLiNER"),
-        ([{"text": "Ann", "denotations": [{"span": {"begin": 0, "end": 3}}]}], "PubAnnotation"),
-        ([{"text": "Ann", "entities": [{"text": "Ann", "start_pos": 0, "end_pos": 3}]}], "Flair"),
-        ([[{"text": "Ann", "ner": "S-PER"}]], "Stanza"),
-        ([{"header": {"dataset": "x"}}], "MRQA"),
-    ],
-)
-def test_other_tools_are_refused_by_name(tmp_path, value, tool):
-    with pytest.raises(ValueError, match=rf"a file of {tool}, which is not read: write "):
-        read_dataset(put(tmp_path, "a.json", json.dumps(value)))
-
-
-@pytest.mark.parametrize(
-    ("text", "problem", "remedy"),
-    [
-        (
-            "File,Line,Begin Offset,End Offset,Type\na.txt,0,0,3,PER\n",
-            "Amazon Comprehend",
-            '{"text": "Ann", "entities": [[0, 3, "PER"]]}\n',
-        ),
-        (
-            "Ada/B-PER sings/O\nIt/O rains/O\n",
-            "tags behind slashes, .* on each line",
-            "Ada B-PER\nsings O\n\nIt O\n",
-        ),
-    ],
-)
-def test_tables_of_other_forms_are_refused_by_name(tmp_path, text, problem, remedy):
-    with pytest.raises(ValueError, match=problem):
-        read_dataset(put(tmp_path, "a.csv" if "," in text else "a.txt", text))
-    assert read_dataset(put(tmp_path, "b", remedy)).task in ("entities", "tagging")
-
-
 def test_argilla(tmp_path):
     record = {"text": "Ada sings", "tokens": ["Ada", "sings"], "annotation": [["PER", 0, 3]]}
     path = put(tmp_path, "a.jsonl", lines(record, {**record, "annotation": []}))
@@ -330,42 +292,13 @@ def test_as_many_tags_as_words_are_tagging(tmp_path, name, text):
 # ---- speed and size
 
 
-def calls(call, *args):
-    """How many functions of skdice a call enters."""
-    n = 0
-
-    def profile(frame, event, arg):
-        nonlocal n
-        n += event == "call" and "skdice/datasets" in frame.f_code.co_filename
-
-    sys.setprofile(profile)
-    try:
-        call(*args)
-    finally:
-        sys.setprofile(None)
-    return n
-
-
-def test_tables_of_tokens_are_read_in_one_pass(tmp_path):
-    n = 2000
-    names = [f"Sentence: {i}" if i % 10 == 0 else "" for i in range(n)]
-    rows = "".join(f"{name},w{i},NN,O\n" for i, name in enumerate(names))
-    path = put(tmp_path, "a.csv", "Sentence #,Word,POS,Tag\n" + rows)
-    assert calls(read_dataset, path) < 5 * n  # generators of lines and cells, no other call
-    path = put(tmp_path, "b.csv", "Sentence #,Word,POS,Tag\n" + rows.replace("w7,", "[,"))
-    assert calls(read_dataset, path) < 5 * n  # a bracket is no list to be looked for
-    columns = "".join(f"w{i % 7}\tO\n" + "\n" * (i % 10 == 9) for i in range(n))
-    few, many = put(tmp_path, "few.txt", columns), put(tmp_path, "many.txt", columns * 20)
-    assert calls(read_dataset, many) < 8 * calls(read_dataset, few)
-
-
 def test_moving_many_entities_takes_time_in_proportion(tmp_path):
     n = 6000
     spans = [{"start": 4 * i + 1, "end": 4 * i + 4, "text": "Ann", "label": "P"} for i in range(n)]
     path = put(tmp_path, "a.jsonl", lines({"text": "Ann " * n, "entities": spans}))
     begin = time.process_time()
     with pytest.warns(UserWarning, match=f"{n} of them were moved"):
-        found = read_annotations(path, on_misaligned="fix").entities[0]
+        found = read_annotations(path, on_misaligned="expand").entities[0]
     assert found == [(4 * i, 4 * i + 3, "P") for i in range(n)]
     assert time.process_time() - begin < 3  # 6000 searches of the whole text take 10 times as long
 

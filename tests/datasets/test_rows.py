@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from skdice.datasets import read_dataset, write_annotations
-from skdice.datasets.dataset import rows_of, source_of, task_of
+from skdice.datasets import read_dataset, read_texts, write_annotations
+from skdice.datasets.dataset import source_of, task_of
+from skdice.datasets.readers import READERS
 from skdice.datasets.row import Row
-from skdice.datasets.unlabelled import read_inputs
+from skdice.datasets.unlabelled import cut, read_inputs
+from skdice.exceptions import SkippedRowsWarning
 
 ENTITIES = [(0, 3, "PER")]
 QUESTION = {"id": "q", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
@@ -44,8 +47,8 @@ def test_a_file_becomes_rows(tmp_path, name, text, task, row):
     path = tmp_path / name
     path.write_text(text)
     source = source_of(path, "utf-8", {})
-    assert task_of(source) == task
-    rows = rows_of(source, task, {})
+    assert task_of(source).task == task
+    rows = READERS[task].read(source, {}).rows
     assert all(type(each) is Row for each in rows)
     assert rows[0] == row
     data = read_dataset(path)
@@ -59,7 +62,7 @@ def test_a_file_becomes_rows(tmp_path, name, text, task, row):
 def test_a_file_to_predict_becomes_rows_without_y(tmp_path, name, text, task, row):
     path = tmp_path / name
     path.write_text(text)
-    rows = read_inputs(source_of(path, "utf-8", {}), task, {})
+    rows = read_inputs(source_of(path, "utf-8", {}), task, {}).rows
     assert all(type(each) is Row and each.y is None for each in rows)
     assert rows[0].x == row[1]
     if task == "classification":  # a table is written as it came, with two columns more
@@ -72,7 +75,7 @@ def test_rows_of_a_tool_are_written_by_its_format(tmp_path):
     texts, meta = ["Ann sings", "It rains"], [{"id": 7}, {"id": 8}]
     for name in ("doccano", "prodigy", "label-studio", "spacy", "bioc", "jsonl"):
         path = write_annotations(tmp_path / f"{name}.json", texts, [ENTITIES, []], name, meta)
-        rows = rows_of(source_of(path, "utf-8", {}), "entities", {"format": name})
+        rows = READERS["entities"].read(source_of(path, "utf-8", {}), {"format": name}).rows
         found = [(row.x, row.y, str(row.meta["id"])) for row in rows]
         assert found == [("Ann sings", ENTITIES, "7"), ("It rains", [], "8")]
 
@@ -82,3 +85,33 @@ def test_an_option_that_tokens_do_not_have_is_refused(tmp_path):
     path.write_text('{"tokens": ["Ann"], "tags": ["B-PER"]}\n')
     with pytest.raises(TypeError, match="header=True is no option of lists and tables of tokens"):
         read_dataset(path, header=True)
+
+
+def pieces(text, rows="lines", size=64):
+    return [
+        [row.x for row in read_inputs(source, "classification", {}).rows]
+        for source in cut(Path("standard input"), text.splitlines(keepends=True), rows, size)
+    ]
+
+
+def test_a_stream_is_judged_by_its_first_line(tmp_path):
+    lines = [f"text {i}" for i in range(64)] + ['{"x": 1}', "win\tnow", "{"]
+    assert pieces("\n".join(lines)) == [lines[:64], lines[64:]]
+    assert pieces("\n" * 6000 + "see you\n") == [["see you"]]
+    records = "".join(f'{{"text": "{i}"}}\n' for i in range(70))
+    assert [len(piece) for piece in pieces(records)] == [64, 6]
+
+
+def test_a_tab_in_a_later_line_of_texts(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("see you\nwin\tnow\n")
+    assert read_texts(path) == ["see you", "win\tnow"]
+
+
+def test_a_note_is_told_once(tmp_path):
+    rows = [{"text": "a", "label": "x", "answer": a} for a in ("accept", "reject")]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({**row, "kind": "z"}) + "\n" for row in rows))
+    with pytest.warns(SkippedRowsWarning) as told:
+        read_dataset(path, label_column="kind", text_columns="text")
+    assert str(told[0].message).count("kept without") == 1

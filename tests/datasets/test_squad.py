@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_dataset, read_mrc_ner, read_squad, write_squad_predictions
+from skdice.datasets import read_dataset, read_squad, write_squad_predictions
 from skdice.inputs.answers import as_answers
 from skdice.inputs.sentences import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
@@ -34,8 +34,8 @@ def test_squad_files(tmp_path):
     path.write_text(json.dumps(squad(good, off, gone)))
     with pytest.raises(ValueError, match=r"question 'c': the answer 'paris' .* holds ' pari'"):
         read_squad(path)
-    assert read_squad(path, on_misaligned="fix")[1] == [[(0, "anna")], [(13, "paris")]]
-    assert ids_of(path, on_misaligned="fix") == ["a", "c"]
+    assert read_squad(path, on_misaligned="expand")[1] == [[(0, "anna")], [(13, "paris")]]
+    assert ids_of(path, on_misaligned="expand") == ["a", "c"]
     assert ids_of(path, on_misaligned="drop") == ["a"]
     assert read_squad(path, with_answers=False)[1] == [[]] * 3
     assert ids_of(path, with_answers=False) == ["a", "c", "d"]
@@ -122,7 +122,8 @@ def test_bert_mrc_files(tmp_path):
     ]
     path = tmp_path / "m.json"
     path.write_text(json.dumps(records))
-    sentences, spans, queries = read_mrc_ner(path)
+    data = read_dataset(path)
+    sentences, spans, queries = data.X, data.y, data.queries
     assert sentences == [tokens for tokens in SENTENCES if tokens]
     assert [set(row) for row in spans] == [
         set(r) for r, t in zip(NESTED, SENTENCES, strict=True) if t
@@ -133,18 +134,31 @@ def test_bert_mrc_files(tmp_path):
         records[0]["start_position"], records[0]["end_position"] = [start], [end]
         path.write_text(json.dumps(records))
         with pytest.raises(ValueError, match=f"record 1: the span {start} to {end} "):
-            read_mrc_ner(path)
+            read_dataset(path, task="mrc-ner")
     records[0]["start_position"], records[0]["end_position"] = [0.5], [1]
     path.write_text(json.dumps(records))
     with pytest.raises(ValueError, match=r"record 1: the span 0.5 to 1"):
-        read_mrc_ner(path)
+        read_dataset(path, task="mrc-ner")
     records[0]["start_position"], records[0]["end_position"] = [1, 2], [2]
     path.write_text(json.dumps(records))
     with pytest.raises(ValueError, match="record 1: 2 values of 'start_position' and 1 of"):
-        read_mrc_ner(path)
-    path.write_text(json.dumps({}))
+        read_dataset(path, task="mrc-ner")
+    path.write_text(json.dumps([{"query": "who?"}]))
     with pytest.raises(ValueError, match="not a BERT-MRC file"):
-        read_mrc_ner(path)
+        read_dataset(path, task="mrc-ner")
+
+
+def test_tokens_with_tags_or_spans_are_read_for_queries_from_json_as_from_lines(tmp_path):
+    rows = [
+        {"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]},
+        {"tokens": ["Oslo", "Times"], "spans": [["LOC", 0, 1], ["ORG", 0, 2]]},
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("a.json", "a.jsonl"):
+        data = read_dataset(tmp_path / name, task="mrc-ner")
+        assert data.X == [["Ann", "sings"], ["Oslo", "Times"]]
+        assert data.y == [["B-PER", "O"], [("LOC", 0, 1), ("ORG", 0, 2)]]
 
 
 def test_questions_without_ids_and_paragraphs_without_articles(tmp_path):

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice._names import FORMATS, made
-from skdice.datasets.row import UNITS, Marks, Row, raw
+from skdice.datasets.options import without
+from skdice.datasets.row import UNITS, Marks, Note, Row, Span, Wanted, span
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity, fields_of
 
@@ -25,7 +26,6 @@ class Format(ABC):
 
     name: str
     unit: ClassVar[str] = "codepoints"  # that offsets count
-    rank: ClassVar[int] = 0  # the order in which formats may claim a file
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
     knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
     lines: ClassVar[bool] = False  # whether a file is lines of JSON
@@ -34,24 +34,17 @@ class Format(ABC):
         """The names of metadata that a file has a place for; None if it is all."""
         return None
 
-    def claims(self, source: Source) -> bool:
-        """Return True if a folder, or a file that is not JSON, is in this format."""
-        return False
+    @abstractmethod
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+        """Return the tasks of a value of a JSON file, if it looks like one of this format.
 
-    def task_of(self, source: Source) -> str:
-        """Return the task of the rows of a file that is claimed."""
-        return "entities"
-
-    def holds(self, value: Any) -> tuple[str, ...]:
-        """Return the tasks of a value of a JSON file: "entities", "classification", or both.
-
-        It is "empty" for a text of this format in which nothing is marked.
+        They are "entities", "classification", or both, and "empty" for a text in which nothing is
+        marked. The value is None where a folder, or a file that is not JSON, is looked at.
         """
-        return ()
 
     @abstractmethod
-    def read(self, source: Source) -> Iterator[Row]:
-        """The texts of a file, with their `Marks`, or with labels if the source wants these."""
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
+        """The texts of a file, with their `Marks`, or with labels if these are wanted."""
 
     def is_text(self, path: Path | None) -> bool:
         """Return True if a file is text that can be written row by row, by `dump`."""
@@ -77,37 +70,37 @@ class JsonFormat(Format):
 
 @cache
 def formats() -> dict[str, Format]:
-    """The formats by name, in the order in which they are tried."""
+    """The formats by name."""
     found: dict[str, Format] = {}
     for name, place in FORMATS.items():
         found[name] = made("datasets.formats", place)
         type(found[name]).name = name
-    return dict(sorted(found.items(), key=lambda item: -item[1].rank))
+    return found
 
 
 # ---- for the readers
 
 
-def span_of(item: Any) -> Entity | None:
+def span_of(item: Any) -> Span | None:
     """An entity of a file, which may begin with its type; None if it has no place."""
     if isinstance(item, list) and len(item) < 3:
         return None
     if isinstance(item, list) and isinstance(item[0], str) and not isinstance(item[2], str):
         item = [item[1], item[2], item[0], *item[3:]]
     found = {"start": None, "end": None, "label": "", **fields_of(item)}
-    return None if found["start"] is None and found["end"] is None else raw(**found)
+    return None if found["start"] is None and found["end"] is None else span(**found)
 
 
-def without_scores(spans: list[Entity]) -> list[Entity]:
+def without_scores(spans: list[Span]) -> list[Span]:
     """Entities that a person accepted: they are no predictions any more."""
-    return [span._replace(score=None) for span in spans]
+    return [each._replace(score=None) for each in spans]
 
 
-def spans_of(source: Source, place: str, items: Any) -> list[Entity]:
+def spans_of(source: Source, place: str, items: Any) -> list[Span]:
     """The entities of a list."""
     if not isinstance(items, list):
         raise source.fault(place, f"{shown(items)} is no list of entities")
-    spans = [span for item in items if (span := span_of(item)) is not None]
+    spans = [found for item in items if (found := span_of(item)) is not None]
     if len(spans) < len(items):
         wrong = next(item for item in items if span_of(item) is None)
         raise source.fault(place, f"{shown(wrong)} is no entity: it needs start, end and label")
@@ -133,8 +126,8 @@ _READ = {
     *("text", "data", "label", "labels", "entities", "spans", "ents", "annotations", "annotation"),
     *("completions", "predictions", "cats", "accept", "answer", "tokens", "words", "paragraphs"),
     *("documents", "passages", "PubTator3", "annotation_id", "lead_time", "offsets", "query"),
-    *("entity_label", "question", "context", "qas", "sentence", "content", "document", "header"),
-    *("denotations", "tokenized_text", "rasa_nlu_data", "ner", "relations", "entity_ids", OWN),
+    *("entity_label", "question", "context", "qas", "sentence", "content", "document"),
+    *("ner", "relations", "entity_ids", OWN),
     *("target", "class", "y", "tag", "gold_label", "is_duplicate", "quality", "entity_scores"),
     *("tags", "ner_tags"),
 }
@@ -160,11 +153,6 @@ def rest_of(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
     rest = without(record, *names)
     ours = rest.pop(OWN, None) if isinstance(rest.get(OWN), dict) else None
     return {**rest, **(ours or {})}
-
-
-def without(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
-    """All of a record but some of its fields."""
-    return {name: value for name, value in record.items() if name not in names}
 
 
 # ---- for the writers

@@ -17,6 +17,17 @@ METADATA = "metadata.jsonl"  # beside the documents, of all that their format ha
 _PART = re.compile(r"[\w+,=@ -][\w.+,=@ -]*")
 
 
+WEBANNO = "#FORMAT=WebAnno TSV 3"  # begins a file of that format
+
+
+def is_webanno(path: Path) -> bool:
+    """Return True if a file begins as those of WebAnno do, which may stand beside brat's."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(WEBANNO.encode())
+
+
 def names_of(rows: list[Row]) -> list[str]:
     """A file name for each text: its id, where that is one and no other text has it."""
     names: list[str] = []

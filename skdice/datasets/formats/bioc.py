@@ -14,17 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Format, as_json, if_any, of_each, without
-from skdice.datasets.reading import first_line, suffix_of
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.formats._base import Format, as_json, if_any, of_each
+from skdice.datasets.options import without
+from skdice.datasets.reading import suffix_of
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
-from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
 
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports
 _OURS = "skdice"  # the infon of metadata that are no strings
 
@@ -32,34 +30,33 @@ _OURS = "skdice"  # the infon of metadata that are no strings
 class BioC(Format):
     """Documents of passages with annotations."""
 
-    rank = 60
     suffixes = (".xml",)
 
-    def claims(self, source: Source) -> bool:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+        if value is not None:
+            documents = _documents(value)
+            has_passages = (isinstance(d, dict) and isinstance(d.get("passages"), list)
+                            for d in documents)  # fmt: skip
+            return ("entities",) if any(has_passages) else ()
         if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy", ".conll"):
-            return False
-        is_xml = first_line(source.head).lstrip().startswith("<")
-        return is_xml and "<collection" in "\n".join(source.head[:100])
+            return ()
+        is_xml = source.first_line.lstrip().startswith("<")
+        return ("entities",) if is_xml and "<collection" in "\n".join(source.head[:100]) else ()
 
-    def holds(self, value: Any) -> tuple[str, ...]:
-        documents = _documents(value)
-        fits = any(isinstance(d, dict) and isinstance(d.get("passages"), list) for d in documents)
-        return ("entities",) if fits else ()
-
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         values = source.values if source.is_json else [("the file", _of_xml(source))]
         number = 0
         for place, value in values:
             for document in _documents(value):
                 number += 1
                 where = place if document is value else f"{place}, document {number}"
-                yield _row(source, where, document)
+                yield _row(source, where, document, wanted)
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        documents = [_document(i, row) for i, row in enumerate(rows)]
         if path.suffix == ".xml":
-            write_text(path, _as_xml(documents))
-            return
+            problem = "ends in .xml, and BioC is written as JSON: give a name that ends in .json"
+            raise ValueError(f"{str(path)!r} {problem}")
+        documents = [_document(i, row) for i, row in enumerate(rows)]
         head = {"source": "skdice", "date": "", "key": "", "infons": {}}
         write_text(path, as_json({**head, "documents": documents}) + "\n")
 
@@ -74,37 +71,48 @@ def _documents(value: Any) -> list[Any]:
     return [value] if "passages" in value else []
 
 
-def _row(source: Source, place: str, document: Any) -> Row:
-    text, moved = "", 0  # how far offsets are from the text's
-    spans: list[Entity] = []
-    identifiers: list[Any] = []
-    if source.listed(place, document, "annotations", dict) and source.labelled:
+def _row(source: Source, place: str, document: Any, wanted: Wanted) -> Row:
+    if source.listed(place, document, "annotations", dict) and wanted.labelled:
         raise source.fault(place, "an annotation stands outside the passages: move it into one")
+    text, moved = "", 0  # how far offsets are from the text's
+    spans: list[Span] = []
+    identifiers: list[Any] = []
     for passage in source.listed(place, document, "passages", dict):
         for piece in (passage, *source.listed(place, passage, "sentences", dict)):
-            offset, held = piece.get("offset", len(text)), piece.get("text")
+            offset = piece.get("offset", len(text))
             if type(offset) is not int:
                 raise source.fault(place, f"a passage has the offset {shown(offset)}")
-            begin = offset if piece is passage else offset + moved
+            held = _text_of(source, place, piece)
             if piece is not passage and passage.get("text"):
-                held = None
-            if isinstance(held, str) and held:
+                held = ""
+            if held:
                 gap = max(0, offset - (len(text) - moved)) if text else 0
                 if gap > 10_000_000:
                     raise source.fault(place, f"a passage has the offset {offset}")
                 text += "\n" * gap
-                begin = len(text)
+                moved = len(text) - offset
                 text += held
-            elif held is not None and not isinstance(held, str):
-                raise source.fault(place, f"a passage has the text {shown(held)}")
-            moved = begin - offset
-            listed = source.listed(place, piece, "annotations", dict)
-            for item in listed if source.labelled else ():
+            elif piece is passage:
+                moved = 0
+            for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
                 known = _infons_of(item)
-                if source.layer and not str(known.get("type")).endswith(source.layer):
-                    continue
-                spans.append(_span(source, place, item, moved, known))
-                identifiers.append(known.get("identifier"))
+                if not wanted.layer or str(known.get("type")).endswith(wanted.layer):
+                    spans.append(_span(source, place, item, moved, known, wanted.feature))
+                    identifiers.append(known.get("identifier"))
+    metadata = _metadata_of(source, place, document)
+    return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
+
+
+def _text_of(source: Source, place: str, piece: dict[str, Any]) -> str:
+    """The text of a passage or a sentence, which may have none."""
+    held = piece.get("text")
+    if held is not None and not isinstance(held, str):
+        raise source.fault(place, f"a passage has the text {shown(held)}")
+    return held or ""
+
+
+def _metadata_of(source: Source, place: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The id and the infons of a document, and what we wrote as JSON in one of them."""
     metadata = {"id": document.get("id"), **_infons_of(document)}
     metadata = {name: value for name, value in metadata.items() if value is not None}
     ours = metadata.pop(_OURS, None)
@@ -114,7 +122,7 @@ def _row(source: Source, place: str, document: Any) -> Row:
         except ValueError as error:
             raise source.fault(place, f"the infon {_OURS!r} is not JSON: {error}") from error
         metadata |= more if isinstance(more, dict) else {}
-    return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
+    return metadata
 
 
 def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
@@ -123,8 +131,13 @@ def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _span(
-    source: Source, place: str, item: dict[str, Any], moved: int, infons: dict[str, Any]
-) -> Entity:
+    source: Source,
+    place: str,
+    item: dict[str, Any],
+    moved: int,
+    infons: dict[str, Any],
+    feature: str | None,
+) -> Span:
     parts = []
     for location in source.listed(place, item, "locations", dict):
         start, length = location.get("offset"), location.get("length")
@@ -135,20 +148,21 @@ def _span(
         raise source.fault(place, f"the annotation {shown(item)} has no location")
     label, score = infons.get("type"), infons.get("score")
     if isinstance(label, str) and _LAYER.fullmatch(label):
-        label = _of_layer(source, place, label, infons)
+        label = _of_layer(source, place, label, infons, feature)
     try:
         score = None if score is None else float(score)
     except (TypeError, ValueError):
         score = None
-    starts, ends = zip(*parts, strict=True)
-    return raw(starts, ends, label, item.get("text"), score)
+    return Span(tuple(parts), label, item.get("text"), score)
 
 
-def _of_layer(source: Source, place: str, layer: str, infons: dict[str, Any]) -> Any:
+def _of_layer(
+    source: Source, place: str, layer: str, infons: dict[str, Any], feature: str | None
+) -> Any:
     """The label of an annotation whose type is a layer of INCEpTION: the value of a feature."""
     values = without(infons, "type", "identifier", "score")
-    name = source.feature or ("value" if "value" in values else next(iter(values), None))
-    if source.feature is None and len(values) > 1 and "value" not in values:
+    name = feature or ("value" if "value" in values else next(iter(values), None))
+    if feature is None and len(values) > 1 and "value" not in values:
         problem = f"the layer {layer!r} has the features {list(values)}: give feature= for one"
         raise source.fault(place, problem)
     return layer.rpartition(".")[2] if name is None else values.get(name)
@@ -180,10 +194,9 @@ def _infons(metadata: dict[str, Any], ids: Any) -> tuple[str | None, dict[str, s
     name = metadata.get("id")
     name = name if isinstance(name, str) and name.strip() == name != "" else None
     rest = without(metadata, *["id"] * (name is not None), *if_any("identifiers", ids or []))
-    plain = {k: v for k, v in rest.items() if isinstance(v, str) and k not in (_OURS, "id")}
-    plain = {k: v for k, v in plain.items() if not _NO_XML.search(k + v) and "\r" not in k + v}
-    others = {key: value for key, value in rest.items() if key not in plain}
-    return name, {**plain, **({_OURS: as_json(others, ensure_ascii=True)} if others else {})}
+    others = {key: v for key, v in rest.items() if not isinstance(v, str) or key in (_OURS, "id")}
+    plain = without(rest, *others)
+    return name, {**plain, **({_OURS: as_json(others)} if others else {})}
 
 
 # ---- XML
@@ -194,7 +207,7 @@ def _of_xml(source: Source) -> dict[str, Any]:
         root = ElementTree.fromstring(source.text)
     except (ElementTree.ParseError, ValueError) as error:
         raise source.fault("the file", f"it is no XML: {error}") from error
-    _check_level(source, root)
+    _check_places(source, root)
     return {"documents": [_element(source, node) for node in root.findall("document")]}
 
 
@@ -205,33 +218,27 @@ _INSIDE = {  # the parts that an element of BioC may have
     "sentence": {"annotation", "text"},
     "annotation": {"location", "text"},
 }
+_PARTS = {part for parts in _INSIDE.values() for part in parts}
 
 
-def _check_level(source: Source, node: Any) -> None:
-    """Refuse a part that stands where it does not belong, or twice."""
-    every = {"document", "passage", "sentence", "annotation", "location", "text"}
-    for child in node:
-        if child.tag in every - _INSIDE.get(node.tag, every):
-            problem = f"<{child.tag}> stands in <{node.tag}>, outside the passages or another place"
-            raise source.fault("the file", f"{problem} that may hold it")
-    for name in ("id", "offset", "text"):
-        if len(node.findall(name)) > 1:
-            raise source.fault("the file", f"a <{node.tag}> has <{name}> twice")
+def _check_places(source: Source, root: Any) -> None:
+    """Refuse a part that stands where it would be read past, or twice."""
+    for node in root.iter():
+        tags = [child.tag for child in node]
+        outside = {*tags} & _PARTS - _INSIDE.get(node.tag, _PARTS)
+        twice = [tag for tag in ("id", "offset", "text") if tags.count(tag) > 1]
+        if outside or twice:
+            problem = f"<{[*outside, *twice][0]}> stands in <{node.tag}>, "
+            problem += "outside the passages or another place that may hold it, or twice"
+            raise source.fault("the file", problem)
 
 
 def _element(source: Source, node: Any) -> dict[str, Any]:
     """A document, a passage, a sentence or an annotation, as JSON has it."""
-    _check_level(source, node)
-    infons = [(i.get("key"), i.text or "") for i in node.findall("infon")]
-    if len({value for key, value in infons if key == "type"}) > 1:
-        raise source.fault("the file", f"a <{node.tag}> has two types: {shown(infons)}")
-    found: dict[str, Any] = {"infons": dict(infons)}
+    found: dict[str, Any] = {"infons": _infons_in(source, node)}
     for name in ("id", "text"):
-        child = node.find(name)
-        if child is not None:
+        if (child := node.find(name)) is not None:
             found[name] = "".join(child.itertext())
-    if node.tag == "annotation":
-        found["id"] = node.get("id")
     if (offset := node.find("offset")) is not None:
         found["offset"] = _number(source, offset.text)
     for kind in ("passage", "sentence", "annotation"):
@@ -243,40 +250,14 @@ def _element(source: Source, node: Any) -> dict[str, Any]:
     return found
 
 
+def _infons_in(source: Source, node: Any) -> dict[Any, str]:
+    infons = [(each.get("key"), each.text or "") for each in node.findall("infon")]
+    if len({value for key, value in infons if key == "type"}) > 1:
+        raise source.fault("the file", f"a <{node.tag}> has two types: {shown(infons)}")
+    return dict(infons)
+
+
 def _number(source: Source, text: str | None) -> int:
     if not re.fullmatch(r"\s*\d{1,15}\s*", text or ""):
         raise source.fault("the file", f"an offset or a length is {text!r}, not a whole number")
     return int(text or "")
-
-
-def _as_xml(documents: list[dict[str, Any]]) -> str:
-    def line(indent: int, tag: str, value: Any, **names: Any) -> str:
-        marks = "".join(f' {n}="{_xml(str(v), True)}"' for n, v in names.items())
-        return f"{' ' * indent}<{tag}{marks}>{_xml(str(value))}</{tag}>\n"
-
-    def infons(indent: int, values: dict[str, str]) -> str:
-        return "".join(line(indent, "infon", v, key=k) for k, v in values.items())
-
-    parts = [
-        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n'
-        "<collection>\n <source>skdice</source>\n <date></date>\n <key></key>\n"
-    ]
-    for document in documents:
-        (passage,) = document["passages"]
-        parts.append(f" <document>\n{line(2, 'id', document['id'])}{infons(2, document['infons'])}")
-        parts.append(f"  <passage>\n{line(3, 'offset', 0)}{line(3, 'text', passage['text'])}")
-        for item in passage["annotations"]:
-            (place,) = item["locations"]
-            at = f'    <location offset="{place["offset"]}" length="{place["length"]}"/>\n'
-            parts.append(f'   <annotation id="{item["id"]}">\n{infons(4, item["infons"])}{at}')
-            parts.append(f"{line(4, 'text', item['text'])}   </annotation>\n")
-        parts.append("  </passage>\n </document>\n")
-    return "".join([*parts, "</collection>\n"])
-
-
-def _xml(text: str, quoted: bool = False) -> str:
-    if found := _NO_XML.search(text):
-        problem = f"which holds the character {found[0]!r}, which XML cannot: write JSON"
-        raise ValueError(f"the text or name {shown(text)}, {problem}")
-    more = {"\r": "&#13;", **({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"} if quoted else {})}
-    return escape(text, more)

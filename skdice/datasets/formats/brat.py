@@ -14,11 +14,12 @@ import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from skdice.datasets.formats._base import Format
-from skdice.datasets.formats._folder import documents_of, write_folder
+from skdice.datasets.formats._folder import documents_of, is_webanno, write_folder
 from skdice.datasets.reading import fault, read_text
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity
 
@@ -30,42 +31,50 @@ _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 class Brat(Format):
     """A folder of texts and their annotations, or one of them."""
 
-    rank = 65
     suffixes = ("",)
 
-    def claims(self, source: Source) -> bool:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         path = source.path
-        beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
-        return path.is_dir() or path.suffix == ".ann" or beside
+        if path.is_dir():
+            fits = value is None and not any(map(is_webanno, path.rglob("*.tsv")))
+        else:
+            beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
+            fits = value is None and (path.suffix == ".ann" or beside)
+        return ("entities",) if fits else ()
 
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         path = source.path
         folder = path if path.is_dir() else path.parent
-        documents = {path.with_suffix("")}
-        if path.is_dir():
-            files = path.rglob("*")
-            stems = {p.with_suffix("") if p.suffix in (".txt", ".ann") else p for p in files}
-            documents = {p for p in stems if _text_file(p).is_file() or _files(p)}
-        if not documents:
-            raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
-        names = {document.relative_to(folder).as_posix(): document for document in documents}
+        names = {each.relative_to(folder).as_posix(): each for each in _documents(path)}
         for name, document, metadata in documents_of(folder, names):
             text_file = _text_file(document)
             if not text_file.is_file():
                 raise fault(path, f"{name}.ann", f"there is no {name}.txt beside it")
-            if source.labelled and not _files(document):
-                source.skipped["without a file .ann"] += 1
+            if wanted.labelled and not _files(document):
+                yield Note("without a file .ann", 1)
                 continue
             text = read_text(text_file, source.encoding)
             others = [text.replace("\r\n", "\n")]
             if text_file.read_bytes().startswith(codecs.BOM_UTF8):
                 others += ["\ufeff" + each for each in (text, *others)]
-            spans = list(_spans(source, document)) if source.labelled else []
+            spans = list(_spans(source, document)) if wanted.labelled else []
             marks = Marks(spans, others=tuple(other for other in others if other != text))
             yield Row(f"{name}.ann", text, marks, metadata)
 
     def write(self, path: Path, rows: list[Row]) -> None:
         write_folder(path, rows, _files_of)
+
+
+def _documents(path: Path) -> set[Path]:
+    """The documents of a folder, or the one of a file, without their suffixes."""
+    if not path.is_dir():
+        return {path.with_suffix("")}
+    files = path.rglob("*")
+    stems = {p.with_suffix("") if p.suffix in (".txt", ".ann") else p for p in files}
+    found = {p for p in stems if _text_file(p).is_file() or _files(p)}
+    if not found:
+        raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
+    return found
 
 
 def _text_file(document: Path) -> Path:
@@ -79,7 +88,7 @@ def _files(document: Path) -> list[Path]:
     return next((there for group in found if (there := [p for p in group if p.is_file()])), [])
 
 
-def _spans(source: Source, document: Path) -> Iterator[Entity]:
+def _spans(source: Source, document: Path) -> Iterator[Span]:
     for file in _files(document):
         content = read_text(file, source.encoding)
         scores = {name: float(score) for name, score in _SCORE.findall(content)}
@@ -92,9 +101,9 @@ def _spans(source: Source, document: Path) -> Iterator[Entity]:
                 problem = f"{line[:60]!r} is not 'T1<tab>TYPE START END<tab>text', nor another "
                 raise fault(file, number, problem + "line of brat's: mend it")
             label, places, text = match.groups()
-            parts = (map(int, place.split()) for place in places.split(";"))
-            starts, ends = zip(*parts, strict=True)
-            yield raw(starts, ends, label, text, scores.get(name))
+            pairs = (place.split() for place in places.split(";"))
+            parts = tuple((int(start), int(end)) for start, end in pairs)
+            yield Span(parts, label, text, scores.get(name))
 
 
 def _files_of(row: Row, name: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,15 @@ from typing import Any
 from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.conll import column_rows
-from skdice.datasets.formats._base import Format, as_json, without
-from skdice.datasets.reading import first_line, suffix_of
-from skdice.datasets.row import Row
+from skdice.datasets.formats._base import Format, as_json
+from skdice.datasets.options import without
+from skdice.datasets.reading import suffix_of
+from skdice.datasets.row import Note, Row, Wanted
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import is_tagged, tagged_rows
 from skdice.datasets.words import joined_rows, longest, tags_of
 from skdice.exceptions import SkippedRowsWarning
+from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
 
 _NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata
@@ -35,57 +38,38 @@ MARK = '# text = "'  # begins our own files
 class Conll(Format):
     """Columns of words and tags, ours with the texts as comments."""
 
-    rank = -10
     suffixes = (".conll",)
 
-    def claims(self, source: Source) -> bool:
-        if source.path.is_dir() or source.is_json:
-            return False
-        begins = first_line(source.head).startswith(MARK)
-        return begins or suffix_of(source.path) == ".conll" or is_tagged(source)
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+        if value is not None or source.path.is_dir():
+            return ()
+        is_ours = source.first_line.startswith(MARK) or suffix_of(source.path) == ".conll"
+        return ("tagging",) if is_ours or is_tagged(source) else ()
 
-    def task_of(self, source: Source) -> str:
-        return "tagging"
-
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         texts: list[Any] | None = None
-        labelled, source.labelled = source.labelled, True  # columns without tags may be anything
-        if first_line(source.head).startswith(MARK):
-            how: dict[str, Any] = {"separator": "\t", "comment": "# "}
-            rows = column_rows(source, token_column=0, tag_column=1, **how)
+        if source.first_line.startswith(MARK):
+            ours = replace(source, separator="\t", content=source.text)
+            rows = column_rows(ours, token_column=0, tag_column=1, comment="# ").rows
             texts, known = _comments(source.iter_lines())
             if len(texts) != len(rows):
                 problem = f"{len(texts)} blocks of lines, but {len(rows)} of them hold words"
                 raise source.fault("its comments", f"{problem}: mend the file")
             rows = [row._replace(meta=meta) for row, meta in zip(rows, known, strict=True)]
         else:
-            rows = tagged_rows(source)
-        source.labelled = labelled
+            rows = tagged_rows(source, {}).rows  # columns without tags may be anything
         for i, row in enumerate(rows):
-            y = row.y if labelled else []
+            y = row.y if wanted.labelled else []
             rows[i] = row._replace(place=f"sentence {i + 1}", y=y)
         yield from joined_rows(source, rows, texts)
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        blocks, lost = [], []
+        blocks: list[str] = []
+        lost: list[tuple[int, Entity]] = []
         for i, row in enumerate(rows):
             kept = longest([e for e in row.y if e.text == e.text.strip()])
-            left = Counter(row.y) - Counter(kept)
-            lost += [(i, entity) for entity in left.elements()]
-            if not row.x.strip():
-                raise ValueError(f"texts[{i}] is {row.x!r}: CoNLL holds no text without words")
-            for e in kept:
-                if not isinstance(e.label, str) or e.label != " ".join(e.label.split()):
-                    problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
-                    raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
-            words, tags = tags_of(row.x, kept)
-            plain = {n: v for n, v in row.meta.items() if _NAME.fullmatch(str(n))}
-            comments = {"text": row.x, **plain}
-            if rest := without(row.meta, *plain):
-                comments["metadata"] = rest
-            lines = [f"# {n} = {as_json(v, ensure_ascii=True)}" for n, v in comments.items()]
-            lines += [f"{row.x[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
-            blocks.append("".join(f"{line}\n" for line in lines))
+            lost += [(i, entity) for entity in (Counter(row.y) - Counter(kept)).elements()]
+            blocks.append("".join(f"{line}\n" for line in _lines(i, row, kept)))
         write_text(path, "\n".join(blocks))
         if lost:
             few = "; ".join(f"{shown(e.text)} {e.label} in texts[{i}]" for i, e in lost[:5])
@@ -95,6 +79,24 @@ class Conll(Format):
                 f"with white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
                 SkippedRowsWarning,
             )
+
+
+def _lines(i: int, row: Row, entities: list[Entity]) -> list[str]:
+    """The lines of a text: comments for it and its metadata, and its words with tags."""
+    if not row.x.strip():
+        raise ValueError(f"texts[{i}] is {row.x!r}: CoNLL holds no text without words")
+    for entity in entities:
+        label = entity.label
+        if not isinstance(label, str) or label != " ".join(label.split()):
+            problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
+            raise ValueError(f"entities[{i}] has the label {label!r}: {problem}")
+    words, tags = tags_of(row.x, entities)
+    plain = {name: value for name, value in row.meta.items() if _NAME.fullmatch(str(name))}
+    comments = {"text": row.x, **plain}
+    if rest := without(row.meta, *plain):
+        comments["metadata"] = rest
+    lines = [f"# {n} = {as_json(value, ensure_ascii=True)}" for n, value in comments.items()]
+    return lines + [f"{row.x[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
 
 
 def _comments(lines: Iterator[str]) -> tuple[list[Any], list[dict[str, Any]]]:

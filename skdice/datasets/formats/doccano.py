@@ -16,12 +16,10 @@ from skdice.datasets.formats._base import (
     JsonFormat,
     if_any,
     kept_beside,
-    of_each,
     row_of,
     span_of,
-    without,
 )
-from skdice.datasets.row import Row
+from skdice.datasets.row import Note, Row, Wanted
 from skdice.datasets.source import Source
 
 _LISTS = ("label", "labels", "entities", "annotations")
@@ -38,43 +36,28 @@ class Doccano(JsonFormat):
     """Texts with lists of (start, end, label), or with entities and relations."""
 
     unit = "utf16"
-    rank = 20
 
-    def holds(self, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         name = _entities(value) if isinstance(value, dict) else None
         if name is None:
             return ()
-        first = next(iter(value[name] or []), None)
+        first, is_label = next(iter(value[name] or []), None), name in ("label", "labels")
+        if first is None:
+            is_text = "text" in value or "data" in value
+            return ("empty",) if is_text and is_label and not value[name] else ()
         if isinstance(first, dict):
             return ("entities",) if "start_offset" in first else ()
-        if isinstance(first, list) and name in ("label", "labels"):
-            return ("entities",) if span_of(first) is not None else ()
-        is_text = "text" in value or "data" in value
-        return ("empty",) if is_text and not value[name] and name in ("label", "labels") else ()
+        is_span = is_label and isinstance(first, list) and span_of(first) is not None
+        return ("entities",) if is_span else ()
 
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         for place, record in source.records():
-            text, name = source.text_key(place, record, ("text", "data")), _entities(record)
-            items = source.listed(place, record, name) if name and source.labelled else []
-            row = row_of(source, place, record, text, name, items)
-            if record.get("relations") and "entity_ids" not in row.meta:  # which name these
-                row.meta["entity_ids"] = [
-                    each.get("id") for each in items if isinstance(each, dict)
-                ]
-            yield row
+            text = source.text_key(place, record, ("text", "data"), wanted.text_column)
+            name = _entities(record)
+            items = source.listed(place, record, name) if name and wanted.labelled else []
+            yield row_of(source, place, record, text, name, items)
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
-        ids = of_each(row, "entity_ids") if row.meta.get("relations") else None
-        related = ids is not None
-        metadata = without(row.meta, "entity_ids") if related else row.meta
-        out = {**kept_beside(metadata, *["relations"] * related), "text": row.x}
-        # No field of Doccano's holds scores.
-        out |= if_any("entity_scores", [entity.score for entity in row.y])
-        if ids is not None:
-            out["entities"] = [
-                {"id": name, "label": e.label, "start_offset": e.start, "end_offset": e.end}
-                for name, e in zip(ids, row.y, strict=True)
-            ]
-        else:
-            out["label"] = [[e.start, e.end, e.label] for e in row.y]
-        return out
+        scores = [entity.score for entity in row.y]  # no field of Doccano's holds them
+        out = {**kept_beside(row.meta), "text": row.x, **if_any("entity_scores", scores)}
+        return {**out, "label": [[e.start, e.end, e.label] for e in row.y]}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skdice.datasets.formats._base import JsonFormat, kept_beside, parts_of, row_of
-from skdice.datasets.row import Row
+from skdice.datasets.row import Note, Row, Wanted
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import token_fields, token_rows
 from skdice.datasets.words import joined_rows
@@ -24,11 +24,10 @@ _LISTS = ("entities", "annotations", "annotation", "labels", "label")
 class JsonLines(JsonFormat):
     """Texts with entities that name their start, end and label."""
 
-    rank = 10
     suffixes = (".jsonl",)
     knows_unlabelled = True
 
-    def holds(self, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict):
             return ()
         items = value.get("entities", 0)
@@ -37,18 +36,18 @@ class JsonLines(JsonFormat):
             return ("entities",)
         return ("empty",) if items in (None, []) else ()
 
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         records = list(source.records())
         if any((token_fields(record) or ("", None))[1] for _, record in records):
-            yield from joined_rows(source, list(token_rows(source)))
+            yield from joined_rows(source, token_rows(source, wanted.labelled))
             return
         for place, record in records:
-            text = source.text_key(place, record, _TEXTS)
+            text = source.text_key(place, record, _TEXTS, wanted.text_column)
             name = next((n for n in (*_LISTS, "spans", "ents") if record.get(n) is not None), None)
             items = record[name] if name else []
             if isinstance(items, dict):
                 items = _in_rows(source, place, items)
-            yield row_of(source, place, record, text, name, items if source.labelled else [])
+            yield row_of(source, place, record, text, name, items if wanted.labelled else [])
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
         entities = [parts_of(entity, "start", "end", "label", "text", "score") for entity in row.y]

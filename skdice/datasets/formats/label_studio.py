@@ -9,23 +9,23 @@ of each region shows which. The editor writes line breaks in that text as a back
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from skdice._checks import shown
+from skdice.datasets.cells import TEXT_NAMES
 from skdice.datasets.formats._base import (
     OWN,
     JsonFormat,
-    of_each,
     parts_of,
     rest_of,
-    without,
     without_scores,
 )
-from skdice.datasets.row import Marks, Row, raw
-from skdice.datasets.source import TEXT_NAMES, Source
+from skdice.datasets.options import without
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
+from skdice.datasets.source import Source
 
+_OF_HTML = "hypertextlabels"
 _HTML = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _OF_TASKS = ("annotations", "completions", "predictions")
 _DIALOGUE = "is a dialogue, which is not read: write its turns as texts, one in each task"
@@ -34,66 +34,41 @@ _DIALOGUE = "is a dialogue, which is not read: write its turns as texts, one in 
 class LabelStudio(JsonFormat):
     """Tasks with the regions of their annotations or predictions."""
 
-    rank = 50
     lines = False
 
-    def holds(self, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict):
             return ()
         if {"annotation_id", "lead_time"} <= set(value):  # of JSON-MIN, or of CSV
-            regions = any(map(_regions, value.values()))
-            return ("entities",) if regions else ("classification",)
+            return ("entities",) if any(map(_regions, value.values())) else ("classification",)
         if isinstance(value.get("data"), dict) and not isinstance(value.get("text"), str):
-            items = [item for each in submitted(value) for item in _results(each)]
-            if not items and not answered(value.get("annotations")):
-                last = value.get("predictions") or []
-                items = [item for each in last for item in _results(each)]
-            held = ["entities"] if any("start" in _value(item) for item in items) else []
-            held += ["classification"] if any(map(_choices, items)) else []
-            return tuple(held) or ("empty",)
+            return _tasks_of_task(value)
         return ("entities",) if _regions(value.get("label")) else ()  # of CSV and TSV
 
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         tasks = list(source.records())
         is_annotated = any(submitted(task) for _, task in tasks)
-        unread: Counter[str] = Counter()
+        unread: dict[str, None] = {}  # kinds of answers
         n_read = 0
         for place, task in tasks:
             if not isinstance(task.get("data"), dict):
-                yield _of_min(source, place, task)
+                yield _of_min(source, place, task, wanted)
                 continue
-            metadata = {**without(task, "data", "drafts", *_OF_TASKS), **task["data"]}
-            name = "annotations" if "annotations" in task else "completions"
-            every = source.listed(place, task, name)
-            kept = submitted(task)
-            cancelled = len(every) - len(answered(every))
-            if not source.labelled:
-                kept = [{}]
-            elif cancelled:
-                source.skipped["cancelled"] += cancelled
-            is_predicted = not kept and not cancelled and not is_annotated and not source.of_labels
+            cancelled = _n_cancelled(source, place, task) if wanted.labelled else 0
+            kept = submitted(task) if wanted.labelled else [{}]
+            is_predicted = not (kept or cancelled or is_annotated or wanted.of_labels)
             if is_predicted:
                 kept = source.listed(place, task, "predictions")[-1:]
-            if not kept and not cancelled:
-                source.skipped["not annotated"] += 1
+            yield Note("cancelled", cancelled)
+            yield Note("not annotated", int(not kept and not cancelled))
             for annotation in kept:
-                if not isinstance(annotation, dict):
-                    problem = f"the annotation {annotation!r} is an id: export as JSON"
-                    raise source.fault(place, problem)
-                names = {"id": "annotation_id", "completed_by": "annotator"}
-                more = {names[name]: annotation[name] for name in names if annotation.get(name)}
-                items = source.listed(place, annotation, "result")
-                row = _row(source, place, task["data"], items, {**metadata, **more})
-                has_answer = row.y is not None if source.of_labels else bool(row.y.spans)
-                if not has_answer:
-                    unread.update(
-                        str(item["type"]) for item in items
-                        if isinstance(item, dict) and item.get("type") in _UNREAD
-                    )  # fmt: skip
-                elif not is_predicted and not source.of_labels:
+                row, notes = _annotated(source, place, task, annotation, wanted)
+                if not wanted.of_labels and not is_predicted:
                     row = row._replace(y=Marks(without_scores(row.y.spans)))
-                n_read += has_answer
+                yield from notes
                 yield row
+                n_read += bool(row.y if wanted.of_labels else row.y.spans)
+                unread |= dict.fromkeys(_unread(annotation))
         if unread and not n_read:
             raise ValueError(
                 f"{str(source.path)!r} holds answers of the type {' and '.join(sorted(unread))} "
@@ -102,30 +77,34 @@ class LabelStudio(JsonFormat):
             )
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
-        others = row.meta.get("result")
-        others = others if isinstance(others, list) and not predicted else []
-        ids = of_each(row, "entity_ids") if _has_relation(others) else None
         result: list[Any] = []
         for i, entity in enumerate(row.y):
             value = {**parts_of(entity, "start", "end", "text"), "labels": [entity.label]}
-            name = str(ids[i]) if ids else f"e{i}"
             tags = {"from_name": "label", "to_name": "text", "type": "labels"}
-            result.append({"id": name, **tags, "value": value, **parts_of(entity, "score")})
-        out: dict[str, Any] = {"data": {"text": row.x}}
-        if not predicted:
-            out["annotations"] = [{"result": result + others}]
-        else:
+            result.append({"id": f"e{i}", **tags, "value": value, **parts_of(entity, "score")})
+        annotation: dict[str, Any] = {"result": result}
+        if predicted:
             scores = [entity.score for entity in row.y if entity.score is not None]
             mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
-            out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
-        written = ["entity_ids"] * (ids is not None) + ["result"] * bool(others)
-        rest = without(row.meta, *written)
-        free = without(rest, "text", "result", "entity_ids", OWN)
+            annotation = {"model_version": "skdice", **mean, "result": result}
+        out: dict[str, Any] = {"data": {"text": row.x}}
+        out["predictions" if predicted else "annotations"] = [annotation]
+        free = without(row.meta, "text", "result", OWN)
         for name, value in free.items():
             (out if name in ("id", "meta") else out["data"])[name] = value
-        if others := without(rest, *free):
+        if others := without(row.meta, *free):
             out["data"][OWN] = others
         return out
+
+
+def _tasks_of_task(value: dict[str, Any]) -> tuple[str, ...]:
+    """The tasks of a task of Label Studio's, by its annotations or else its predictions."""
+    items = [item for each in submitted(value) for item in _results(each)]
+    if not items and not answered(value.get("annotations")):
+        items = [item for each in value.get("predictions") or [] for item in _results(each)]
+    held = ["entities"] if any("start" in _value(item) for item in items) else []
+    held += ["classification"] if any(map(_choices, items)) else []
+    return tuple(held) or ("empty",)
 
 
 def _regions(value: Any) -> bool:
@@ -140,25 +119,41 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
     return next(lists, None)
 
 
-def _has_relation(items: list[Any]) -> bool:
-    return any(isinstance(item, dict) and item.get("type") == "relation" for item in items)
-
-
 _OF_MIN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 _UNREAD = ("taxonomy", "rating", "number", "textarea", "datetime", "pairwise", "ranker")
 
 
-def _of_min(source: Source, place: Any, task: dict[str, Any]) -> Row:
+def _unread(annotation: dict[str, Any]) -> list[str]:
+    """The kinds of answers that are not read."""
+    kinds = (item.get("type") for item in _results(annotation) if isinstance(item, dict))
+    return [str(kind) for kind in kinds if kind in _UNREAD]
+
+
+def _of_min(source: Source, place: Any, task: dict[str, Any], wanted: Wanted) -> Row:
     """A record in which fields without other meanings hold regions, choices or the text."""
-    if source.of_labels:
-        key = source.text_key(place, task, TEXT_NAMES)
+    if wanted.of_labels:
+        key = source.text_key(place, task, TEXT_NAMES, wanted.text_column)
         fields = [name for name in task if name not in (key, *_OF_MIN)]
         labels = {name: names for name in fields if (names := _names(task[name])) is not None}
         return Row(place, task[key], labels or None, without(task, key, *labels))
     fields = [name for name, value in task.items() if _regions(value)]
     items = [{"value": item} for name in fields for item in task[name]]
     data = without(task, *fields)
-    return _row(source, place, data, items if source.labelled else [], data)
+    return _row(source, place, data, items if wanted.labelled else [], data, wanted)[0]
+
+
+def _annotated(
+    source: Source, place: Any, task: dict[str, Any], annotation: Any, wanted: Wanted
+) -> tuple[Row, list[Note]]:
+    """The row of an annotation of a task."""
+    if not isinstance(annotation, dict):
+        problem = f"the annotation {annotation!r} is an id: export as JSON"
+        raise source.fault(place, problem)
+    names = {"id": "annotation_id", "completed_by": "annotator"}
+    more = {names[name]: annotation[name] for name in names if annotation.get(name)}
+    items = source.listed(place, annotation, "result")
+    metadata = {**without(task, "data", "drafts", *_OF_TASKS), **task["data"], **more}
+    return _row(source, place, task["data"], items, metadata, wanted)
 
 
 def _names(value: Any) -> list[str] | None:
@@ -201,57 +196,93 @@ def submitted(task: dict[str, Any]) -> list[Any]:
     return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
 
 
+def _n_cancelled(source: Source, place: Any, task: dict[str, Any]) -> int:
+    name = "annotations" if "annotations" in task else "completions"
+    every = source.listed(place, task, name)
+    return len(every) - len(answered(every))
+
+
 def _row(
-    source: Source, place: str, data: dict[str, Any], items: list[Any], metadata: dict[str, Any]
-) -> Row:
-    spans, others, ids, owners = [], [], [], set()
-    of_choices: dict[str, list[str]] = {}
-    asked = {str(item["to_name"]) for item in items if _choices(item) and item.get("to_name")}
+    source: Source,
+    place: Any,
+    data: dict[str, Any],
+    items: list[Any],
+    metadata: dict[str, Any],
+    wanted: Wanted,
+) -> tuple[Row, list[Note]]:
+    """The row of a text and the items of its result: regions, choices and others."""
+    regions = [item for item in items if _is_region(source, place, item)]
+    others = [item for item in items if item not in regions]
+    labels = [_labels(_value(item)) or [] for item in regions]
+    key = _text_of(source, place, data, items, regions, wanted)
+    rest = rest_of({**metadata, **({"result": others} if others else {})}, key)
+    notes = [Note("regions without a label", labels.count([]))]
+    if wanted.of_labels:
+        return Row(place, data[key], _of_choices(items) or None, rest), notes
+    spans = [
+        _span(item, label) for item, names in zip(regions, labels, strict=True) for label in names
+    ]
+    return Row(place, data[key], Marks(spans), rest), notes
+
+
+def _is_region(source: Source, place: Any, item: Any) -> bool:
+    """Return True of a labelled stretch of a text, and not of a choice, a relation or a rating."""
+    kind, value = item.get("type") if isinstance(item, dict) else None, _value(item)
+    if kind == "paragraphlabels":
+        raise source.fault(place, f"{item.get('to_name')!r} {_DIALOGUE}")
+    if "start" not in value and _labels(value) is not None:
+        raise source.fault(place, f"a region of {kind!r} is no stretch of a text")
+    return "start" in value and (_labels(value) is not None or str(kind).endswith("labels"))
+
+
+def _span(item: dict[str, Any], label: Any) -> Span:
+    value = _value(item)
+    place = value.get("globalOffsets") if isinstance(value.get("start"), str) else value
+    place = place if isinstance(place, dict) else value  # a region of a page has paths besides
+    return span(place.get("start"), place.get("end"), label, value.get("text"), item.get("score"))
+
+
+def _of_choices(items: list[Any]) -> dict[str, list[str]]:
+    """The choices by the name of the question."""
+    found: dict[str, list[str]] = {}
     for item in items:
         if names := _choices(item):
-            of_choices.setdefault(str(item.get("from_name", "choices")), []).extend(names)
-        if isinstance(item, dict) and str(item.get("type")) == "paragraphlabels":
-            raise source.fault(place, f"{item.get('to_name')!r} {_DIALOGUE}")
-        value = _value(item)
-        labels = _labels(value)
-        if "start" in value and str(item.get("type")).endswith("labels"):
-            labels = labels or []
-        if labels is None:  # of a choice, a relation or a rating
-            others.append(item)
-            continue
-        if "start" not in value:
-            raise source.fault(place, f"a region of {item.get('type')!r} is no stretch of a text")
-        part = (value.get("start"), value.get("end"))
-        if not all(isinstance(offset, int) for offset in part) and isinstance(
-            places := value.get("globalOffsets"), dict
-        ):
-            part = (places.get("start"), places.get("end"))
-        if not labels:
-            source.skipped["regions without a label"] += 1
-        for label in labels:
-            spans.append(raw(*part, label, value.get("text"), item.get("score")))
-            ids.append(item.get("id"))
-        owners.add(name if isinstance(name := item.get("to_name"), str) else None)
+            found.setdefault(str(item.get("from_name", "choices")), []).extend(names)
+    return found
+
+
+def _text_of(
+    source: Source,
+    place: Any,
+    data: dict[str, Any],
+    items: list[Any],
+    regions: list[Any],
+    wanted: Wanted,
+) -> str:
+    """The field of the text to which regions and choices belong."""
+    owners = {n if isinstance(n := item.get("to_name"), str) else None for item in regions}
     if len(owners) > 1:
         problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
         raise source.fault(place, problem)
-    if any(isinstance(item, dict) and item.get("type") == "hypertextlabels" for item in items):
-        texts = [value for value in data.values() if isinstance(value, str)]
-        if html := next(filter(_HTML.search, texts), None):
-            problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
-            problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
-            raise source.fault(place, problem)
-    texts = [name for name, value in data.items() if isinstance(value, str)]
-    wanted = [name for name in ("text", *owners, *asked) if name in texts]
-    if not wanted and not source.text_column:
-        for name, value in data.items():
-            if isinstance(value, list) and any(isinstance(turn, dict) for turn in value):
-                raise source.fault(place, f"{name!r} {_DIALOGUE}")
-        wanted = texts if len(texts) == 1 else ["text"]
-    key = source.text_key(place, data, tuple(wanted))
-    if others:
-        metadata = {**metadata, "result": others}
-    if _has_relation(others):
-        metadata = {**metadata, "entity_ids": ids}
-    y = (of_choices or None) if source.of_labels else Marks(spans)
-    return Row(place, data[key], y, rest_of(metadata, key))
+    texts = {name: value for name, value in data.items() if isinstance(value, str)}
+    _refuse_html(source, place, texts.values(), items)
+    asked = [item.get("to_name") for item in items if _choices(item)]
+    known = tuple(str(name) for name in ("text", *owners, *asked) if name in texts)
+    if not known and not wanted.text_column:
+        _refuse_dialogue(source, place, data)
+        known = tuple(texts) if len(texts) == 1 else ("text",)
+    return source.text_key(place, data, known, wanted.text_column)
+
+
+def _refuse_html(source: Source, place: Any, texts: Iterable[str], items: list[Any]) -> None:
+    of_html = any(isinstance(each, dict) and each.get("type") == _OF_HTML for each in items)
+    if of_html and (html := next(filter(_HTML.search, texts), None)):
+        problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
+        problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
+        raise source.fault(place, problem)
+
+
+def _refuse_dialogue(source: Source, place: Any, data: dict[str, Any]) -> None:
+    for name, value in data.items():
+        if isinstance(value, list) and any(isinstance(turn, dict) for turn in value):
+            raise source.fault(place, f"{name!r} {_DIALOGUE}")

@@ -1,11 +1,10 @@
 """spaCy: training data as JSON, JSON of documents, and ``.spacy`` files.
 
-Read from spaCy 3.8's ``spacy/training/gold_io.pyx`` and ``Doc.to_json``, and version 2's training
-format. Read are pairs of a text and a dict with ``entities`` (also below ``annotations``, as some
-tools write them), paragraphs with ``raw``, ``sentences`` and BILUO tags, and documents with
-``ents`` and ``spans``. Pairs are written; metadata, where there is some, is the third of three. A
-``.spacy`` file is read and written by spaCy itself; there, entities that overlap are in the span
-group ``sc``.
+Read from spaCy 3.8's ``Doc.to_json`` and the training data of its pages. Read are pairs of a text
+and a dict with ``entities`` (also below ``annotations``, as some tools write them), and documents
+with ``ents`` and ``spans``. Pairs are written; metadata, where there is some, is the third of
+three. A ``.spacy`` file is read and written by spaCy itself; there, entities that overlap are in
+the span group ``sc``. Paragraphs of version 2 are for spaCy's own ``convert``.
 """
 
 from __future__ import annotations
@@ -16,63 +15,45 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import JsonFormat, as_json, if_any, spans_of, without
+from skdice.datasets.formats._base import JsonFormat, as_json, if_any, spans_of
+from skdice.datasets.options import without
 from skdice.datasets.reading import suffix_of
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.row import Marks, Note, Row, Wanted, span
 from skdice.datasets.source import Source
-from skdice.datasets.words import longest, parts_between, places_in, words_of
-from skdice.tags.schemes import get_spans
+from skdice.datasets.words import longest, parts_between, words_of
 from skdice.whole_files import replacing
 
 
 class Spacy(JsonFormat):
     """Pairs of a text and its entities, paragraphs, documents, and binary files."""
 
-    rank = 80
     lines = False
     suffixes = (".spacy",)
 
-    def claims(self, source: Source) -> bool:
-        return suffix_of(source.path) == ".spacy"
-
-    def holds(self, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+        if value is None:
+            return _tasks_of_binary(source) if suffix_of(source.path) == ".spacy" else ()
         if _is_pair(value):
             fields = {"entities": "entities", "classification": "cats"}
-            held = [task for task, name in fields.items() if value[1].get(name)]
-            return tuple(held) or ("empty",)
+            return tuple(t for t, name in fields.items() if value[1].get(name)) or ("empty",)
         if not isinstance(value, dict):
             return ()
         pairs = value.get("annotations")
-        has_pairs = isinstance(pairs, list) and any(map(_is_pair, pairs))
-        if has_pairs or isinstance(value.get("paragraphs"), list):
+        if isinstance(pairs, list) and any(map(_is_pair, pairs)):
             return ("entities",)
-        ents, has_cats = value.get("ents"), isinstance(value.get("cats"), dict)
-        if "text" not in value or not (isinstance(ents, list) or has_cats):
-            return ()
-        groups = value.get("spans")
-        held = ["entities"] if ents or (isinstance(groups, dict) and any(groups.values())) else []
-        held += ["classification"] if has_cats and value["cats"] else []
-        return tuple(held) or ("empty",)
+        return _tasks_of_document(value) if "text" in value else ()
 
-    def task_of(self, source: Source) -> str:
-        docs = _docs(source)
-        of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
-        return "classification" if of_labels else "entities"
-
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         if suffix_of(source.path) == ".spacy":
-            yield from _read_binary(source)
+            yield from _read_binary(source, wanted)
             return
-        for place, value in source.kept():
-            if source.of_labels:
-                yield _cats(source, place, value)
-            elif isinstance(value, dict) and "paragraphs" in value:
-                for i, paragraph in enumerate(source.listed(place, value, "paragraphs"), 1):
-                    yield _paragraph(source, f"{place}, paragraph {i}", paragraph, value.get("id"))
+        for place, value in source.values:
+            if wanted.of_labels:
+                yield _cats(source, place, value, wanted)
             elif isinstance(value, dict) and "ents" in value:
-                yield _document(source, place, value)
+                yield _document(source, place, value, wanted)
             else:
-                yield from _pairs(source, place, value)
+                yield from _pairs(source, place, value, wanted)
 
     def dump(self, row: Row, predicted: bool) -> list[Any]:
         entities = [[entity.start, entity.end, entity.label] for entity in row.y]
@@ -90,25 +71,37 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and [type(each) for each in value[:2]] == [str, dict]
 
 
-def _cats(source: Source, place: Any, value: Any) -> Row:
+def _tasks_of_document(value: dict[str, Any]) -> tuple[str, ...]:
+    """The tasks of a document of `Doc.to_json`, by what it holds."""
+    ents, cats, groups = (value.get(name) for name in ("ents", "cats", "spans"))
+    if not isinstance(ents, list) and not isinstance(cats, dict):
+        return ()
+    has_spans = isinstance(groups, dict) and any(groups.values())
+    held = ["entities"] if ents or has_spans else []
+    held += ["classification"] if cats and isinstance(cats, dict) else []
+    return tuple(held) or ("empty",)
+
+
+def _cats(source: Source, place: Any, value: Any, wanted: Wanted) -> Row:
     """The categories of a score of at least a half, as spaCy's own trainer takes them."""
     text, fields = value[:2] if isinstance(value, list) and len(value) > 1 else (None, value)
     if not isinstance(fields, dict):
         raise source.fault(place, f"{shown(value)} is no text with 'cats'")
     if not isinstance(text, str):
-        text = fields[source.text_key(place, fields, ("text",))]
-    cats = fields.get("cats")
-    metadata = {"answer": fields["answer"]} if "answer" in fields else {}
-    if not cats or not source.labelled:
-        return Row(place, text, None, metadata)
-    scores = cats.values() if isinstance(cats, dict) else [None]
+        text = fields[source.text_key(place, fields, ("text",), wanted.text_column)]
+    cats = fields.get("cats") if wanted.labelled else None
+    scores = cats.values() if isinstance(cats, dict) else [None] if cats else []
     if not all(isinstance(score, (int, float)) for score in scores):
         raise source.fault(place, f"'cats' is {shown(cats)}, not a score for each category")
-    names = [name for name, score in cats.items() if score >= 0.5]
-    return Row(place, text, {"cats": names}, metadata)
+    metadata = {"answer": fields["answer"]} if "answer" in fields else {}
+    return Row(place, text, _of_cats(cats or {}), metadata)
 
 
-def _pairs(source: Source, place: str, value: Any) -> Iterator[Row]:
+def _of_cats(cats: dict[str, float]) -> dict[str, list[str]] | None:
+    return {"cats": [name for name, score in cats.items() if score >= 0.5]} if cats else None
+
+
+def _pairs(source: Source, place: str, value: Any, wanted: Wanted) -> Iterator[Row]:
     pairs = [value]
     if isinstance(value, dict):
         pairs = [pair for pair in source.listed(place, value, "annotations") if pair]
@@ -116,59 +109,24 @@ def _pairs(source: Source, place: str, value: Any) -> Iterator[Row]:
         where = place if len(pairs) == 1 else f"{place}, pair {i}"
         if not _is_pair(pair):
             raise source.fault(where, f"{shown(pair)} is no pair of a text and its entities")
-        items = source.listed(where, pair[1], "entities") if source.labelled else []
+        items = source.listed(where, pair[1], "entities") if wanted.labelled else []
         more = pair[2] if len(pair) > 2 and isinstance(pair[2], dict) else {}
         metadata = {**without(pair[1], "entities"), **more}
         yield Row(where, pair[0], Marks(spans_of(source, where, items)), metadata)
 
 
-def _document(source: Source, place: str, value: dict[str, Any]) -> Row:
+def _document(source: Source, place: str, value: dict[str, Any], wanted: Wanted) -> Row:
     """A document of `Doc.to_json`, whose span groups may repeat its entities."""
     groups = value.get("spans") or {}
     if not isinstance(groups, dict):
         raise source.fault(place, f"'spans' is {shown(groups)}, not groups of spans")
-    items = [*source.listed(place, value, "ents", dict)]
-    known = {shown(_place(item)) for item in items}
-    for name in groups:
-        for item in source.listed(place, groups, name, dict):
-            if shown(_place(item)) not in known:
-                known.add(shown(_place(item)))
-                items.append(item)
-    text = source.text_key(place, value, ("text",))
-    found = spans_of(source, place, items if source.labelled else [])
+    listed = [source.listed(place, value, "ents", dict)]
+    listed += [source.listed(place, groups, name, dict) for name in groups]
+    items = {shown([i.get(n) for n in ("start", "end", "label")]): i for e in listed for i in e}
+    text = source.text_key(place, value, ("text",), wanted.text_column)
+    found = spans_of(source, place, list(items.values()) if wanted.labelled else [])
     metadata = without(value, text, "ents", "spans", "tokens")
     return Row(place, value[text], Marks(found), metadata)
-
-
-def _place(item: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(item.get(name) for name in ("start", "end", "label"))
-
-
-def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Row:
-    """A paragraph of version 2's format, whose tokens say where they stand."""
-    sentences = source.listed(place, paragraph, "sentences")
-    listed = (source.listed(place, sentence, "tokens", dict) for sentence in sentences)
-    tokens = [token for some in listed for token in some]
-    words = [token.get("orth") for token in tokens]
-    tags = [token.get("ner") or "-" for token in tokens]
-    spaces = [" " if token.get("space") is None else token["space"] for token in tokens]
-    if not all(isinstance(each, str) for each in (*words, *tags, *spaces)):
-        raise source.fault(place, "a token has no 'orth', or a 'ner' or 'space' that is no string")
-    text = paragraph.get("raw")
-    if not isinstance(text, str):
-        text = "".join(w + s for w, s in zip(words, spaces, strict=True))
-        text = text[:-1] if text.endswith(" ") else text
-    places = places_in(text, words)
-    if len(places) < len(words):
-        problem = f"its token {words[len(places)]!r} is not in the text where it should be"
-        raise source.fault(place, problem)
-    tags = ["O" if tag == "-" else tag for tag in tags]
-    found = [raw(places[a][0], places[b - 1][1], kind) for kind, a, b in get_spans(tags, "bilou")]
-    if paragraph.get("entities"):
-        found = spans_of(source, place, source.listed(place, paragraph, "entities"))
-    metadata = {**without(paragraph, "raw", "sentences", "entities"), "id": name}
-    kept = {key: value for key, value in metadata.items() if value not in (None, [], {})}
-    return Row(place, text, Marks(found if source.labelled else []), kept)
 
 
 # ---- .spacy
@@ -196,18 +154,21 @@ def _docs(source: Source) -> list[Any]:
         raise ValueError(f"{str(source.path)!r} is no .spacy file of documents: {error}") from error
 
 
-def _read_binary(source: Source) -> Iterator[Row]:
+def _tasks_of_binary(source: Source) -> tuple[str, ...]:
     docs = _docs(source)
-    for i, doc in enumerate(docs, 1):
-        spans = [span for group in doc.spans.values() for span in group]
-        known = {(s.start_char, s.end_char, s.label_) for s in spans}
-        spans += [s for s in doc.ents if (s.start_char, s.end_char, s.label_) not in known]
-        found = [raw(s.start_char, s.end_char, s.label_, s.text) for s in spans]
+    of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
+    return ("classification",) if of_labels else ("entities",)
+
+
+def _read_binary(source: Source, wanted: Wanted) -> Iterator[Row]:
+    for i, doc in enumerate(_docs(source), 1):
         metadata = json.loads(doc.user_data.get("skdice", "{}"))
-        y: Any = Marks(found if source.labelled else [])
-        if source.of_labels:
-            names = [name for name, score in doc.cats.items() if score >= 0.5]
-            y = {"cats": names} if doc.cats else None
+        y: Any = _of_cats(doc.cats) if wanted.of_labels else Marks([])
+        if wanted.labelled and not wanted.of_labels:
+            every = [*(each for group in doc.spans.values() for each in group), *doc.ents]
+            y = Marks(
+                list(dict.fromkeys(span(e.start_char, e.end_char, e.label_, e.text) for e in every))
+            )
         yield Row(f"document {i}", doc.text, y, metadata)
 
 
@@ -216,16 +177,7 @@ def _write_binary(path: Path, rows: list[Row]) -> None:
     spacy = _spacy()
     vocab, docs = spacy.blank("xx").vocab, spacy.tokens.DocBin(store_user_data=True)
     for row in rows:
-        starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
-        words: list[str] = []
-        spaces: list[bool] = []
-        for start, end in parts_between(row.x, row.y, words_of(row.x, row.y)):
-            # What lies between two words is a token too, but for one blank after a word.
-            if row.x[start:end] == " " and words and start not in starts and end not in ends:
-                spaces[-1] = True
-            else:
-                words.append(row.x[start:end])
-                spaces.append(False)
+        words, spaces = _tokens_of(row)
         doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
         spans = [doc.char_span(e.start, e.end, label=e.label) for e in row.y]
         flat = longest([e for e in row.y if e.text == e.text.strip()])
@@ -236,3 +188,17 @@ def _write_binary(path: Path, rows: list[Row]) -> None:
         docs.add(doc)
     with replacing(path, "wb") as file:
         file.write(docs.to_bytes())
+
+
+def _tokens_of(row: Row) -> tuple[list[str], list[bool]]:
+    """The tokens of a text, and whether a blank stands behind each; another gap is a token too."""
+    starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
+    words: list[str] = []
+    spaces: list[bool] = []
+    for start, end in parts_between(row.x, row.y, words_of(row.x, row.y)):
+        if row.x[start:end] == " " and words and start not in starts and end not in ends:
+            spaces[-1] = True
+        else:
+            words.append(row.x[start:end])
+            spaces.append(False)
+    return words, spaces

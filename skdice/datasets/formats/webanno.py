@@ -15,30 +15,26 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format
-from skdice.datasets.formats._folder import documents_of, write_folder
+from skdice.datasets.formats._folder import WEBANNO, documents_of, is_webanno, write_folder
 from skdice.datasets.offsets import units_before
-from skdice.datasets.reading import first_line
-from skdice.datasets.row import Marks, Row, raw
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
 from skdice.datasets.source import Source
 from skdice.datasets.words import parts_between, words_of
 from skdice.exceptions import DataWarning
 from skdice.inputs.entities import Entity
 from skdice.whole_files import write_text
 
-_HEAD = "#FORMAT=WebAnno TSV 3"
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _OTHERS = re.compile(r"\.(POS|Lemma|Stem|MorphologicalFeatures|SurfaceForm|Token|Sentence)$")
 _OLD = r" *# ?[\w.]+ *\|.*\n#id=|#id=.*\n#text="  # of version 2
-_UNIT = re.compile(r"(\d+)-(\d+)(\.\d+)?")
+_TOKEN = re.compile(r"\d+-\d+(\.\d+)?\t(\d{1,15})-(\d{1,15})\t([^\t]*)(?:\t(.*))?")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _IN_CELLS = {**_ESCAPES, **{c: f"\\{c}" for c in "[]|_;*"}, "->": "\\->"}
 
@@ -47,27 +43,29 @@ class WebAnno(Format):
     """Tokens with layers of annotations."""
 
     unit = "utf16"
-    rank = 70
     suffixes = (".tsv",)
 
     def keeps(self, path: Path) -> frozenset[str] | None:
         return frozenset() if path.suffix == ".tsv" else None
 
-    def claims(self, source: Source) -> bool:
+    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+        if value is not None:
+            return ()
         if source.path.is_dir():
-            return any(map(_is_ours, source.path.rglob("*.tsv")))
-        begins = "" if source.is_json else "\n".join(source.head[:3]).lstrip()
-        return begins.startswith(_HEAD) or re.match(_OLD, begins) is not None
+            fits = any(map(is_webanno, source.path.rglob("*.tsv")))
+        else:
+            begins = "\n".join(source.head[:3]).lstrip()
+            fits = begins.startswith(WEBANNO) or re.match(_OLD, begins) is not None
+        return ("entities",) if fits else ()
 
-    def read(self, source: Source) -> Iterator[Row]:
+    def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         if not source.path.is_dir():
-            yield _row(source, source.path.name, {})
+            yield _row(source, source.path.name, {}, wanted)
             return
-        folder = source.path
-        paths = {p.relative_to(folder).as_posix().removesuffix(".tsv"): p
-                 for p in folder.rglob("*.tsv") if _is_ours(p)}  # fmt: skip
-        for name, path, metadata in documents_of(folder, paths):
-            yield _row(replace(source, path=path), f"{name}.tsv", metadata)
+        paths = {p.relative_to(source.path).as_posix().removesuffix(".tsv"): p
+                 for p in source.path.rglob("*.tsv") if is_webanno(p)}  # fmt: skip
+        for name, path, metadata in documents_of(source.path, paths):
+            yield _row(Source(path, source.encoding), f"{name}.tsv", metadata, wanted)
 
     def write(self, path: Path, rows: list[Row]) -> None:
         if path.suffix != ".tsv":
@@ -79,13 +77,6 @@ class WebAnno(Format):
             raise ValueError(f"{str(path)!r} {problem}each has a file")
 
 
-def _is_ours(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_HEAD.encode())
-
-
 class _Column(NamedTuple):
     layer: str
     feature: str
@@ -94,7 +85,6 @@ class _Column(NamedTuple):
 
 class _Token(NamedTuple):
     place: str
-    number: tuple[int, int]  # of its sentence, and its own
     start: int
     end: int
     text: str
@@ -102,11 +92,11 @@ class _Token(NamedTuple):
     is_part: bool
 
 
-def _row(source: Source, name: str, metadata: dict[str, Any]) -> Row:
+def _row(source: Source, name: str, metadata: dict[str, Any], wanted: Wanted) -> Row:
     columns: list[_Column] = []
     sentences: list[tuple[str, list[_Token]]] = []
-    if not first_line(source.head).startswith(_HEAD):
-        problem = f"{first_line(source.head)[:60]!r} is not '{_HEAD}.3': export as WebAnno TSV 3"
+    if not source.first_line.startswith(WEBANNO):
+        problem = f"{source.first_line[:60]!r} is not '{WEBANNO}.3': export as WebAnno TSV 3"
         raise source.fault("line 1", problem)
     for number, line in enumerate(source.iter_lines(), 1):
         if line.startswith("#T_"):
@@ -123,7 +113,7 @@ def _row(source: Source, name: str, metadata: dict[str, Any]) -> Row:
         raise source.fault("the file", "it holds no sentence: is it cut short?")
     text = _joined(source, sentences)
     tokens = [token for _, some in sentences for token in some]
-    spans = list(_spans(source, columns, tokens)) if source.labelled else []
+    spans = list(_spans(source, columns, tokens, wanted)) if wanted.labelled else []
     return Row(name, text, Marks(spans, unit="utf16"), metadata)
 
 
@@ -142,90 +132,58 @@ def _columns(line: str) -> Iterator[_Column]:
 
 
 def _token(source: Source, number: int, line: str, n_columns: int) -> _Token:
-    place = f"line {number}"
-    unit, _, rest = line.partition("\t")
-    at, _, rest = rest.partition("\t")
-    text, *cells = rest.rstrip("\r").split("\t")
-    found, places = _UNIT.fullmatch(unit), re.fullmatch(r"(\d+)-(\d+)", at)
-    if found is None or places is None:
+    place, found = f"line {number}", _TOKEN.fullmatch(line.rstrip("\r"))
+    if found is None:
         problem = f"{line[:60]!r} is no token: 'SENTENCE-TOKEN<tab>START-END<tab>text'"
         raise source.fault(place, problem)
+    part, start, end, text, rest = found.groups()
+    cells = [] if rest is None else rest.split("\t")
     if cells and cells[-1] == "" and len(cells) == n_columns + 1:
         cells.pop()
-    if "" in cells:
-        raise source.fault(place, f"the token {text!r} has an empty cell: one without a value is _")
-    if len(cells) != n_columns:
+    if len(cells) != n_columns or "" in cells:
         problem = f"the token {text!r} has {len(cells)} cells for {n_columns} features"
-        raise source.fault(place, problem)
-    start, end, text = int(places[1]), int(places[2]), _unescaped(text)
-    is_part = found[3] is not None
-    return _Token(place, (int(found[1]), int(found[2])), start, end, text, cells, is_part)
+        raise source.fault(place, f"{problem}, of which one without a value is _")
+    return _Token(place, int(start), int(end), _unescaped(text), cells, part is not None)
 
 
 def _joined(source: Source, sentences: list[tuple[str, list[_Token]]]) -> str:
     """The text of the sentences, where their offsets say that they stand."""
-    text, size, number = "", 0, 0
+    text, size = "", 0
     for sentence, tokens in sentences:
         before = units_before(sentence, "utf16")
+        gap = int(bool(text))
         if tokens:
             gap = tokens[0].start - before[_place(sentence, tokens[0], before, size)] - size
-            if gap < 0:
-                problem = f"the token {tokens[0].text!r} begins before the sentence that holds it"
-                raise source.fault(tokens[0].place, problem)
-            if gap > 10_000 + len(source.text):
-                problem = f"the token {tokens[0].text!r} stands {gap} characters behind the text"
-                raise source.fault(tokens[0].place, problem)
-            number = _check(source, sentence, tokens, before, size + gap, number)
-        elif sentence.strip():
-            problem = f"no token holds {sentence.strip()!r:.60} of its sentence"
-            raise source.fault("its lines '#Text='", problem)
-        else:
-            gap = int(bool(text))
+        if not 0 <= gap <= 10_000 + len(source.text):
+            problem = f"the token {tokens[0].text!r} does not stand where its sentence does"
+            raise source.fault(tokens[0].place, problem)
+        _check(source, sentence, tokens, {size + gap + n: i for i, n in enumerate(before)})
         text += "\n" * gap + sentence
         size += gap + before[-1]
     return text
 
 
-def _check(
-    source: Source,
-    sentence: str,
-    tokens: list[_Token],
-    before: Sequence[int],
-    size: int,
-    number: int,
-) -> int:
-    """Refuse tokens that are not those of the sentence; return its number."""
-    places = {n: i for i, n in enumerate(before)}
-    end, last = 0, (tokens[0].number[0], 0)
-    if last[0] <= number:
-        problem = f"the number of the sentence is {last[0]}, behind {number}"
-        raise source.fault(tokens[0].place, problem)
-    for token, after in pairwise((*tokens, None)):
-        assert token is not None
-        expected = last if token.is_part else (last[0], last[1] + 1)
-        if token.number != expected:
-            found, wanted = ("-".join(map(str, pair)) for pair in (token.number, expected))
-            raise source.fault(token.place, f"the token's number is {found}, not {wanted}")
-        last = expected
-        at = places.get(token.start - size), places.get(token.end - size)
-        held = None if None in at else sentence[at[0] : at[1]]
+def _check(source: Source, sentence: str, tokens: list[_Token], places: dict[int, int]) -> None:
+    """Refuse tokens that do not hold a sentence, each word once."""
+    end = 0
+    for token in tokens:
+        start, stop = places.get(token.start, -1), places.get(token.end, -1)
+        held = sentence[start:stop] if start >= 0 else ""
         # Before its parts, a token may stand without its end.
-        is_cut = held is not None and after is not None and after.is_part and not token.is_part
-        if held != token.text and not (is_cut and str(held).startswith(token.text)):
+        if not held or not held.startswith(token.text):
             problem = f"the token is {token.text!r}, and its sentence has {shown(held)} there"
             raise source.fault(token.place, problem)
         if not token.is_part:
-            if sentence[end : at[0]].strip():
-                problem = f"no token holds {sentence[end : at[0]]!r} of its sentence"
-                raise source.fault(token.place, problem)
-            end = at[1] or 0
-    if sentence[end:].strip():
-        problem = f"no token holds {sentence[end:].strip()!r:.60} of its sentence"
-        raise source.fault(tokens[-1].place, problem)
-    return last[0]
+            if start < end or sentence[end:start].strip():
+                problem = f"{sentence[end:start]!r} of its sentence stands before {token.text!r}"
+                raise source.fault(token.place, f"{problem}: is a line missing, or there twice?")
+            end = stop
+    if rest := sentence[end:].strip():
+        place = tokens[-1].place if tokens else "its lines '#Text='"
+        raise source.fault(place, f"no token holds {rest!r:.60} of its sentence")
 
 
-def _place(sentence: str, token: _Token, before: Sequence[int], size: int) -> int:
+def _place(sentence: str, token: _Token, before: Any, size: int) -> int:
     """Return the place of the first token in its sentence."""
     first = len(sentence) - len(sentence.lstrip())
     if token.text.strip():
@@ -236,72 +194,86 @@ def _place(sentence: str, token: _Token, before: Sequence[int], size: int) -> in
     return max(fitting, default=first)
 
 
-def _chosen(source: Source, columns: list[_Column]) -> dict[str, list[int]]:
-    """The columns of each layer to read, that of its labels first."""
-    of_spans = list(dict.fromkeys(c.layer for c in columns if c.holds_values))
+# ---- layers
+
+
+def _layers(source: Source, columns: list[_Column], layer: str | None) -> list[str]:
+    """The layers of spans to read: that of named entities, if none was asked for, or all."""
+    of_spans = list(dict.fromkeys(column.layer for column in columns if column.holds_values))
     if not of_spans:
         kinds = "chains, relations or nothing" if columns else "no layer"
         problem = f"holds {kinds}, and spans are read: export a span layer"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    if source.layer is not None:
-        layers = [layer for layer in of_spans if source.layer in (layer, layer.rpartition(".")[2])]
-        if not layers:
-            has = f"which has {of_spans}"
-            raise ValueError(f"layer={source.layer!r} is not in {str(source.path)!r}, {has}")
-    else:
-        every = [layer for layer in of_spans if not _OTHERS.search(layer)]
-        layers = [layer for layer in every if layer == _LAYER] or every
-        if len(layers) > 1:
-            problem = f"the spans of the layers {layers} are read together: give layer= for one"
-            warn(f"{str(source.path)!r}: {problem}", DataWarning)
-    chosen = {}
-    for layer in layers:
-        at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer and c.holds_values}
-        usual = "value" if len(at) > 1 else next(iter(at))
-        name = usual if source.feature is None else source.feature
-        if name not in at:
-            what = f"feature={name!r} is not in" if source.feature else "give feature= for"
-            problem = f"{what} the layer {layer!r}, which has {list(at)}"
-            raise ValueError(f"{str(source.path)!r}: {problem}")
-        chosen[layer] = [at[name], *(i for n, i in at.items() if n != name)]
-    return chosen
+    if layer is not None:
+        named = [each for each in of_spans if layer in (each, each.rpartition(".")[2])]
+        if not named:
+            problem = f"is not in {str(source.path)!r}, which has {of_spans}"
+            raise ValueError(f"layer={layer!r} {problem}")
+        return named
+    if _LAYER in of_spans:
+        return [_LAYER]
+    layers = [each for each in of_spans if not _OTHERS.search(each)]
+    if len(layers) > 1:
+        problem = f"the spans of the layers {layers} are read together: give layer= for one"
+        warn(f"{str(source.path)!r}: {problem}", DataWarning)
+    return layers
 
 
-def _spans(source: Source, columns: list[_Column], tokens: list[_Token]) -> Iterator[Entity]:
-    for layer, at in _chosen(source, columns).items():
-        found: dict[Any, list[Any]] = {}  # tokens and label of each annotation
+def _columns_of(
+    source: Source, columns: list[_Column], layer: str, feature: str | None
+) -> list[int]:
+    """The columns of a layer, that of its labels first."""
+    at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer and c.holds_values}
+    usual = "value" if len(at) > 1 else next(iter(at))
+    name = usual if feature is None else feature
+    if name not in at:
+        what = f"feature={name!r} is not in" if feature else "give feature= for"
+        problem = f"{what} the layer {layer!r}, which has {list(at)}"
+        raise ValueError(f"{str(source.path)!r}: {problem}")
+    return [at[name], *(i for n, i in at.items() if n != name)]
+
+
+def _spans(
+    source: Source, columns: list[_Column], tokens: list[_Token], wanted: Wanted
+) -> Iterator[Span]:
+    """The annotations of all tokens, of each layer those with numbers in their order."""
+    for layer in _layers(source, columns, wanted.layer):
+        at = _columns_of(source, columns, layer, wanted.feature)
+        found: dict[Any, tuple[str, list[_Token]]] = {}  # label and tokens of each annotation
         for token in tokens:
-            rows = [_values(token.cells[i]) for i in at]
-            longest = max(rows, key=len)
-            if any(value == "" for row in rows for value, _ in row):
-                raise source.fault(token.place, f"the token {token.text!r} has an empty value")
-            for row in rows:
-                if [n for _, n in row] not in ([], [n for _, n in longest]):
-                    cells = " and ".join(repr(token.cells[i]) for i in at)
-                    raise source.fault(token.place, f"{cells} name other annotations")
-            for k, (_, number) in enumerate(longest):
-                value = rows[0][k][0] if rows[0] else None
-                key = (number, "") if number else (token.place, k)
+            for i, (value, number) in enumerate(_annotations(source, token, at)):
                 label = layer.rpartition(".")[2] if value is None else value
-                known, parts = found.setdefault(key, [label, []])
+                known, held = found.setdefault(number or (token.place, i), (label, []))
+                held.append(token)
                 if known != label:
                     problem = f"the annotation [{number}] is {label!r} here, and {known!r} before"
                     raise source.fault(token.place, problem)
-                parts.append(token)
-        if all(key[1] == "" for key in found):  # numbered, as we write them
-            found = dict(sorted(found.items(), key=lambda item: int(item[0][0])))
-        for label, parts in found.values():
-            yield raw(min(t.start for t in parts), max(t.end for t in parts), label)
+        if all(isinstance(key, int) for key in found):  # numbered, as we write them
+            found = dict(sorted(found.items()))
+        for label, held in found.values():
+            yield span(min(t.start for t in held), max(t.end for t in held), label)
 
 
-def _values(cell: str) -> list[tuple[str | None, str]]:
-    """The values of a cell, each with the number of its annotation; None for one without."""
-    if cell in ("", "_"):
+def _annotations(source: Source, token: _Token, at: list[int]) -> list[tuple[str | None, int]]:
+    """The label and the number of each annotation of a token: in all features the same."""
+    rows = [_values(token.cells[i]) for i in at]
+    numbers = [number for _, number in max(rows, key=len)]
+    if any([number for _, number in row] not in ([], numbers) for row in rows):
+        cells = " and ".join(repr(token.cells[i]) for i in at)
+        raise source.fault(token.place, f"{cells} name other annotations")
+    if any(value == "" for row in rows for value, _ in row):
+        raise source.fault(token.place, f"the token {token.text!r} has an empty value")
+    return rows[0] or [(None, number) for number in numbers]
+
+
+def _values(cell: str) -> list[tuple[str | None, int]]:
+    """The values of a cell, each with the number of its annotation; None and 0 where none is."""
+    if cell == "_":
         return []
     values = []
     for part in re.findall(r"(?:^|\|)((?:\\.|[^\\|])*)", cell):
         match = re.fullmatch(r"((?:\\.|[^\\])*?)\[(\d{1,9})\]", part)
-        value, number = (match[1], match[2]) if match else (part, "")
+        value, number = (match[1], int(match[2])) if match else (part, 0)
         values.append((None if value == "*" else _unescaped(value), number))
     return values
 
@@ -321,7 +293,7 @@ def _escaped(text: str, table: dict[str, str]) -> str:
 
 def _lines(row: Row) -> Iterator[str]:
     """The lines of a file."""
-    yield f"{_HEAD}.3\n#T_SP={_LAYER}|identifier|value\n\n"
+    yield f"{WEBANNO}.3\n#T_SP={_LAYER}|identifier|value\n\n"
     words = words_of(row.x, row.y)
     edges = _edges(row, words)
     before, every = units_before(row.x, "utf16"), sorted([*words, *edges])

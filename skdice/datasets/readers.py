@@ -1,0 +1,181 @@
+"""How the files of each task are read: whole, with labels, or what is to be predicted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from skdice.datasets.annotations import entity_rows, read_annotations
+from skdice.datasets.detection import Found, find
+from skdice.datasets.options import OF_CELLS, check_options, without
+from skdice.datasets.reading import suffix_of
+from skdice.datasets.row import Reading, Row, Wanted
+from skdice.datasets.source import Source
+from skdice.datasets.squad import query_rows, question_rows, read_squad
+from skdice.datasets.table import Asked
+from skdice.datasets.tagged import has_even_lines, holds_columns, is_tagged, tagged_rows
+from skdice.datasets.texts import labelled_rows, read_table, text_rows
+
+Options = Mapping[str, Any]
+
+
+class Reader(ABC):
+    """The files of one task."""
+
+    def options(self, table: Options, of_tool: Options) -> dict[str, Any]:
+        """The options of this reader, from those of `read_table` and of `read_annotations`."""
+        return dict(table)
+
+    @abstractmethod
+    def read(
+        self, source: Source, options: Options, found: Found | None = None, labelled: bool = True
+    ) -> Reading:
+        """The rows of a file, of which `found` may be known."""
+
+    def inputs(
+        self, source: Source, options: Options, n_texts: int | None, tags: Collection[str]
+    ) -> Reading:
+        """The rows of a file to predict.
+
+        `n_texts` are those of a row to classify, where that is known, and `tags` those of a tagger.
+        """
+        return self.read(source, {}, labelled=False)
+
+
+class Labelled(Reader):
+    """Texts, or pairs, with labels."""
+
+    def read(
+        self, source: Source, options: Options, found: Found | None = None, labelled: bool = True
+    ) -> Reading:
+        check_options(read_table, options)
+        columns = without(options, *OF_CELLS, "label_separator")
+        try:
+            separator = options.get("label_separator")
+            return labelled_rows(source, Asked.by(**columns), separator, found)
+        except ValueError as error:
+            is_conll = suffix_of(source.path) == ".conll"
+            if not source.is_json and (is_conll or has_even_lines(source.head)):
+                remedy = "for tagged sentences, give task='tagging'"
+                raise ValueError(f"{error}; or, {remedy}") from error
+            raise
+
+    def inputs(
+        self, source: Source, options: Options, n_texts: int | None, tags: Collection[str]
+    ) -> Reading:
+        asked = Asked.by(**without(options, *OF_CELLS, "label_separator"))
+        # A model of transformers does not tell whether it takes texts or pairs.
+        return text_rows(source, asked, n_texts or max(1, len(asked.texts)))
+
+
+class Questions(Reader):
+    """Questions with their contexts."""
+
+    def options(self, table: Options, of_tool: Options) -> dict[str, Any]:
+        how = {name: value for name, value in of_tool.items() if name == "on_misaligned"}
+        return {**table, **how}
+
+    def read(
+        self, source: Source, options: Options, found: Found | None = None, labelled: bool = True
+    ) -> Reading:
+        check_options(read_squad, options)
+        return question_rows(source, labelled=labelled, **options)
+
+
+class TextsWithEntities(Reader):
+    """Texts with entities, as annotation tools write them."""
+
+    def options(self, table: Options, of_tool: Options) -> dict[str, Any]:
+        columns = table.get("text_columns")
+        if isinstance(columns, list):
+            problem = "names several: texts with entities have no pair"
+            raise ValueError(f"text_columns={columns} {problem}")
+        named = {} if columns is None else {"text_column": str(columns)}
+        return {**of_tool, **without(table, "text_columns"), **named}
+
+    def read(
+        self, source: Source, options: Options, found: Found | None = None, labelled: bool = True
+    ) -> Reading:
+        check_options(read_annotations, options)
+        names = ("text_column", "layer", "feature")
+        wanted = Wanted(labelled, **{n: options[n] for n in names if n in options})
+        return entity_rows(source, wanted, found=found, **without(options, *names))
+
+    def inputs(
+        self, source: Source, options: Options, n_texts: int | None, tags: Collection[str]
+    ) -> Reading:
+        column, is_stream = options.get("text_column"), source.in_json is False
+        form = None if is_stream else find(source).format
+        if form is not None or source.is_json:
+            return entity_rows(source, Wanted(False, text_column=column), format=form or "jsonl")
+        if not options and suffix_of(source.path) not in (".csv", ".tsv"):
+            lines = enumerate(source.iter_lines(), 1)
+            return Reading([Row(number, line, None, {}) for number, line in lines if line.strip()])
+        how = without(options, *OF_CELLS, "text_column", "label_separator")
+        read = text_rows(source, Asked.by(text_columns=column, **how))
+        named = (read.columns or {})["text"][0]
+        read.rows = [row._replace(meta=without(row.meta, named)) for row in read.rows]
+        return read
+
+
+class TaggedSentences(Reader):
+    """Tokens with their tags."""
+
+    nested = False
+
+    def options(self, table: Options, of_tool: Options) -> dict[str, Any]:
+        names = {"text_columns": "token_column", "label_column": "tag_column"}
+        return {names.get(name, name): value for name, value in table.items()}
+
+    def read(
+        self, source: Source, options: Options, found: Found | None = None, labelled: bool = True
+    ) -> Reading:
+        return tagged_rows(source, dict(options), labelled=labelled, nested=self.nested)
+
+    def inputs(
+        self, source: Source, options: Options, n_texts: int | None, tags: Collection[str]
+    ) -> Reading:
+        if source.is_json:
+            return self.read(source, {}, labelled=False)
+        lines = source.text.split("\n")
+        if all("\t" not in line and len(line.split()) < 2 for line in lines):
+            return Reading(_token_a_line(lines))
+        if "token_column" in options or is_tagged(source) or holds_columns(lines, tags):
+            return tagged_rows(source, dict(options), labelled=False)
+        first = next(i for i, line in enumerate(lines, 1) if line.strip())
+        problem = f"holds running text ({lines[first - 1]:.40}): write one token a line and "
+        problem += "blank lines between sentences, or name the column of tokens (text_columns)"
+        problem += "; running text is for a recognizer, which is trained on texts with entities"
+        raise source.fault(first, problem)
+
+
+def _token_a_line(lines: list[str]) -> list[Row]:
+    """The sentences of lines of one token, with blank lines between them."""
+    blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
+    found = ([token for token in block.split("\n") if token] for block in blocks)
+    return [Row("", tokens, None, {}) for tokens in found]
+
+
+class Queried(TaggedSentences):
+    """Tokens with spans, which may be nested, and perhaps a question for each type."""
+
+    nested = True
+
+    def read(
+        self, source: Source, options: Options, found: Found | None = None, labelled: bool = True
+    ) -> Reading:
+        first = source.values[0][1] if source.is_json and source.values else None
+        if isinstance(first, dict) and {"query", "entity_label"} & set(first):
+            return query_rows(source)
+        return super().read(source, options, found, labelled)
+
+
+# The readers by the kinds of data sets, each the name of a task of `skdice.tasks`.
+READERS: dict[str, Reader] = {
+    "tagging": TaggedSentences(),
+    "classification": Labelled(),
+    "qa": Questions(),
+    "mrc-ner": Queried(),
+    "entities": TextsWithEntities(),
+}
