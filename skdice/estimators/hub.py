@@ -14,7 +14,7 @@ from skdice import backbones
 from skdice.folders import refuse_left
 
 
-def local_folder(source: str | Path, revision: str | None) -> Path:
+def local_folder(source: str | Path, revision: str | None = None) -> Path:
     """A folder as it is, or the files of a repository on the hub."""
     folder = Path(source).expanduser()
     refuse_left(folder)
