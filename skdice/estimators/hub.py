@@ -12,19 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 from skdice._checks import checked
-from skdice.folders import refuse_left
 
 
 def local_folder(source: str | Path, revision: str | None = None) -> Path:
     """A folder as it is, or the files of a repository on the hub."""
-    folder = Path(source).expanduser()
-    refuse_left(folder)
-    if folder.is_dir():
-        if revision is not None:
-            raise ValueError(
-                f"revision={revision!r} is for a hub id, and {str(source)!r} is a folder: leave "
-                "revision out"
-            )
+    if folder := backbones.folder_of(source, revision):
         return folder
     name = str(source)
     if isinstance(source, Path) or not backbones.is_hub_id(name):
