@@ -42,14 +42,7 @@ def find_backbone(backbone: str | Path, revision: str | None = None) -> str:
     ValueError: backbone='no such/folder/at all' is neither a folder nor a possible hub id...
     """
     name = str(backbone)
-    folder = Path(name).expanduser()
-    refuse_left(folder)
-    if folder.is_dir():
-        if revision is not None:
-            raise ValueError(
-                f"revision={revision!r} is for a hub id, and backbone={name!r} is a folder: leave "
-                "revision out"
-            )
+    if folder := folder_of(name, revision):
         if (folder / "skdice.json").is_file() and (folder / "encoder").is_dir():
             folder = folder / "encoder"  # a saved estimator with a head of its own
         if not (folder / "config.json").is_file():
@@ -70,6 +63,20 @@ def find_backbone(backbone: str | Path, revision: str | None = None) -> str:
         if spec is not None and spec.submodule_search_locations:
             return str(Path(next(iter(spec.submodule_search_locations))) / "model")
     return name
+
+
+def folder_of(source: str | Path, revision: str | None) -> Path | None:
+    """The folder at a path, which has no revisions; None if there is none."""
+    folder = Path(source).expanduser()
+    refuse_left(folder)
+    if not folder.is_dir():
+        return None
+    if revision is not None:
+        raise ValueError(
+            f"revision={revision!r} is for a hub id, and {str(source)!r} is a folder: leave "
+            "revision out"
+        )
+    return folder
 
 
 def is_hub_id(name: str) -> bool:

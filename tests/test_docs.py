@@ -178,7 +178,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.setattr(
         "skdice.backbones._cached_snapshot",
-        lambda name: small_default if name == DEFAULT_BACKBONE else None,
+        lambda name, revision: small_default if name == DEFAULT_BACKBONE else None,
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -14,28 +14,30 @@ from typing import Any, TypeVar
 Class = TypeVar("Class", bound=type)
 
 
-# What people give by the names of other libraries or of earlier versions, and the way here.
+# What people give by the names of other libraries or of earlier versions: the parameter that it is
+# here, and what to do.
 _OTHER_NAMES = {
-    "learning_rate": "did you mean lr?",
-    "num_train_epochs": "did you mean max_epochs?",
-    "epochs": "did you mean max_epochs?",
-    "per_device_train_batch_size": "did you mean batch_size?",
-    "model_name": "did you mean backbone?",
-    "class_weight": "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)",
-    "cache": "give Pipeline(memory=...) of scikit-learn a folder",
+    "learning_rate": ("lr", "did you mean lr?"),
+    "num_train_epochs": ("max_epochs", "did you mean max_epochs?"),
+    "epochs": ("max_epochs", "did you mean max_epochs?"),
+    "per_device_train_batch_size": ("batch_size", "did you mean batch_size?"),
+    "model_name": ("backbone", "did you mean backbone?"),
+    "class_weight": ("loss", "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)"),
+    "cache": ("pairs", "give Pipeline(memory=...) of scikit-learn a folder"),
 }
 
 
 def with_way_out(cls: Class) -> Class:
     """Let a class name its parameter when it is given one by a name from elsewhere."""
     init: Any = vars(cls)["__init__"]
+    known = inspect.signature(init).parameters
 
     @functools.wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        known = inspect.signature(init).parameters
-        for name in kwargs:
-            if name in _OTHER_NAMES and name not in known:
-                raise TypeError(f"{cls.__name__} has no {name}: {_OTHER_NAMES[name]}")
+        for name in kwargs.keys() & _OTHER_NAMES.keys() - known.keys():
+            here, advice = _OTHER_NAMES[name]
+            if here in known:
+                raise TypeError(f"{cls.__name__} has no {name}: {advice}")
         init(self, *args, **kwargs)
 
     cls.__init__ = __init__  # type: ignore[misc]

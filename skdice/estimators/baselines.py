@@ -142,12 +142,7 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         ValueError, TypeError
             For bad parameters or data.
         """
-        check_params(self)
-        _check_ascending("Cs", self.Cs, Real, "numbers above 0")
-        for name in ("word_ngrams", "char_ngrams"):
-            wanted = "two whole numbers, the sizes of the shortest and longest n-gram"
-            sizes = getattr(self, name)
-            _check_ascending(name, sizes if len(sizes) == 2 else (), Integral, wanted)
+        self._check_params()
         texts = as_texts(X)
         labels = as_labels(y, len(texts))
         weights = check_weights(sample_weight, len(texts))
@@ -167,10 +162,28 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
             raise ValueError(
                 f"y holds one class only ({self.classes_.tolist()[0]!r}): give two or more"
             )
-        scorer = make_scorer(f1_score, average="macro", zero_division=0.0)
         if len(counts) == 2:
             self.positive_ = positive_class(self.classes_, counts, self.pos_label)
-            scorer = make_scorer(f1_score, pos_label=self.positive_, zero_division=0.0)
+        self.vectorizer_ = self._counted(texts)
+        table, rows = self._table(texts), self._rows(labels)
+        self.model_ = LogisticRegression(class_weight="balanced", max_iter=1000, C=self.Cs[:2][-1])
+        n_folds = min(self.cv, int(counts.min()))
+        if len(self.Cs) > 1 and n_folds > 1:
+            self.model_.set_params(**self._best(table, target, weights, n_folds))
+        weights = None if weights is None else weights[rows]
+        self.model_.fit(table[rows], target[rows], sample_weight=weights)
+        return self
+
+    def _check_params(self) -> None:
+        check_params(self)
+        _check_ascending("Cs", self.Cs, Real, "numbers above 0")
+        for name in ("word_ngrams", "char_ngrams"):
+            wanted = "two whole numbers, the sizes of the shortest and longest n-gram"
+            sizes = getattr(self, name)
+            _check_ascending(name, sizes if len(sizes) == 2 else (), Integral, wanted)
+
+    def _counted(self, texts: list[Any]) -> FeatureUnion:
+        """The n-grams of words and of characters, as far as these texts have any."""
         least = 2 if len(texts) >= 1000 else 1
         make = partial(TfidfVectorizer, sublinear_tf=True, min_df=least, dtype=np.float32)
         words = make(ngram_range=tuple(self.word_ngrams), token_pattern=r"\w+|[^\w\s]+")
@@ -183,23 +196,22 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
                 f"no text of X has n-grams of word_ngrams={self.word_ngrams} or "
                 f"char_ngrams={self.char_ngrams}: give shorter ones, and texts that are not blank"
             )
-        self.vectorizer_ = FeatureUnion(kinds)
-        n_folds = min(self.cv, int(counts.min()))
-        self.model_ = LogisticRegression(class_weight="balanced", max_iter=1000, C=self.Cs[:2][-1])
-        table, rows = self._table(texts), self._rows(labels)
-        if len(self.Cs) > 1 and n_folds > 1:
-            folds = StratifiedKFold(
-                n_folds, shuffle=True, random_state=draw_seed(self.random_state)
-            )
-            search = GridSearchCV(
-                self.model_, {"C": list(self.Cs)}, scoring=scorer, cv=folds, refit=False
-            )
-            with config_context(enable_metadata_routing=False):  # the weights are for `fit` alone
-                search.fit(table, target, sample_weight=weights)
-            self.model_.set_params(**search.best_params_)
-        weights = None if weights is None else weights[rows]
-        self.model_.fit(table[rows], target[rows], sample_weight=weights)
-        return self
+        return FeatureUnion(kinds)
+
+    def _best(self, table: Any, target: np.ndarray, weights: Any, n_folds: int) -> dict[str, Any]:
+        """The `C` with the best F1 on inner folds."""
+        of_which: dict[str, Any] = {"average": "macro"}
+        if len(self.classes_) == 2:
+            of_which = {"pos_label": self.positive_}
+        scorer = make_scorer(f1_score, zero_division=0.0, **of_which)
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=draw_seed(self.random_state))
+        search = GridSearchCV(
+            self.model_, {"C": list(self.Cs)}, scoring=scorer, cv=folds, refit=False
+        )
+        with config_context(enable_metadata_routing=False):  # the weights are for `fit` alone
+            search.fit(table, target, sample_weight=weights)
+        best: dict[str, Any] = search.best_params_
+        return best
 
     def predict(self, X: Rows) -> np.ndarray:
         """Labels of shape (n,)."""

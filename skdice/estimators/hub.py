@@ -11,19 +11,12 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
-from skdice.folders import refuse_left
+from skdice._checks import checked
 
 
-def local_folder(source: str | Path, revision: str | None) -> Path:
+def local_folder(source: str | Path, revision: str | None = None) -> Path:
     """A folder as it is, or the files of a repository on the hub."""
-    folder = Path(source).expanduser()
-    refuse_left(folder)
-    if folder.is_dir():
-        if revision is not None:
-            raise ValueError(
-                f"revision={revision!r} is for a hub id, and {str(source)!r} is a folder: leave "
-                "revision out"
-            )
+    if folder := backbones.folder_of(source, revision):
         return folder
     name = str(source)
     if isinstance(source, Path) or not backbones.is_hub_id(name):
@@ -44,35 +37,67 @@ def local_folder(source: str | Path, revision: str | None) -> Path:
         ) from error
 
 
-def push(
-    model: Any,
-    repo_id: str,
-    private: bool | None,
-    metrics: dict[str, float] | None,
-    card: dict[str, Any] | None,
-    token: str | None,
-) -> str:
-    """Upload what `save_pretrained` of a model writes; returns the address of the commit."""
-    from huggingface_hub import HfApi, hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
+class Pushed:
+    """`push_to_hub` of an estimator that has `save_pretrained`."""
 
-    check_is_fitted(model)
-    if not backbones.is_hub_id(repo_id):
-        raise ValueError(
-            f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
-        )
-    if token is not None and not re.fullmatch("[!-~]+", token):
-        raise ValueError("token is empty, or holds characters that no token has")
-    inner = getattr(model, "estimator_", model)
-    kind, backbone = type(inner).__name__, str(getattr(inner, "backbone", "."))
-    if backbones.is_hub_id(backbone) and not Path(backbone).is_dir():
-        with contextlib.suppress(HfHubHTTPError, OSError):  # a private one, or one without a card
-            hf_hub_download(backbone, "README.md", revision=inner.revision, token=token)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = model.save_pretrained(temporary, metrics=metrics, card=card)
-        api = HfApi(token=token)
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        done = api.upload_folder(
-            repo_id=repo_id, folder_path=folder, commit_message=f"{kind} trained with skdice"
-        )
-    return str(done.commit_url)
+    save_pretrained: Any
+
+    @checked
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        metrics: dict[str, float] | None = None,
+        card: dict[str, Any] | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Upload what `save_pretrained` writes to the Hugging Face hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Such as ``"ann/town-notes-tagger"``; made if missing.
+        private : bool or None, default=None
+            Of a repository that is made; None takes the organisation's setting.
+        metrics, card : dict or None, default=None
+            As in `save_pretrained`; the backbone's license is fetched from the hub.
+        token : str or None, default=None
+            None is the one that ``hf auth login`` stored.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+
+        Raises
+        ------
+        NotFittedError, TypeError
+            As in `save_pretrained`.
+        ValueError
+            If `repo_id` is no possible name of a repository.
+        """
+        from huggingface_hub import HfApi, hf_hub_download
+        from huggingface_hub.errors import HfHubHTTPError
+
+        check_is_fitted(self)
+        if not backbones.is_hub_id(repo_id):
+            raise ValueError(
+                f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
+            )
+        if token is not None and not re.fullmatch("[!-~]+", token):
+            raise ValueError("token is empty, or holds characters that no token has")
+        inner: Any = getattr(self, "estimator_", self)
+        kind, backbone = type(inner).__name__, str(getattr(inner, "backbone", "."))
+        if backbones.is_hub_id(backbone) and not Path(backbone).is_dir():
+            # It may be private, or have no card.
+            with contextlib.suppress(HfHubHTTPError, OSError):
+                hf_hub_download(backbone, "README.md", revision=inner.revision, token=token)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = self.save_pretrained(temporary, metrics=metrics, card=card)
+            api = HfApi(token=token)
+            api.create_repo(repo_id, private=private, exist_ok=True)
+            done = api.upload_folder(
+                repo_id=repo_id, folder_path=folder, commit_message=f"{kind} trained with skdice"
+            )
+        return str(done.commit_url)

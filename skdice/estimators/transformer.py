@@ -51,7 +51,7 @@ _AUTO = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerEstimator(Scored, NetEstimator):
+class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
     """Base of the text estimators.
 
     A subclass has a `task`, the parameters of that task, and the methods that predict.
@@ -488,40 +488,3 @@ class TransformerEstimator(Scored, NetEstimator):
             self._columns_unknown = True
         elif state["feature_names_in"] is not None:
             self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-
-    @checked
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        metrics: dict[str, float] | None = None,
-        card: dict[str, Any] | None = None,
-        token: str | None = None,
-    ) -> str:
-        """Upload what `save_pretrained` writes to the Hugging Face hub.
-
-        Parameters
-        ----------
-        repo_id : str
-            Such as ``"ann/town-notes-tagger"``; made if missing.
-        private : bool or None, default=None
-            Of a repository that is made; None takes the organisation's setting.
-        metrics, card : dict or None, default=None
-            As in `save_pretrained`; the backbone's license is fetched from the hub.
-        token : str or None, default=None
-            None is the one that ``hf auth login`` stored.
-
-        Returns
-        -------
-        str
-            The address of the commit.
-
-        Raises
-        ------
-        NotFittedError, TypeError
-            As in `save_pretrained`.
-        ValueError
-            If `repo_id` is no possible name of a repository.
-        """
-        return hub.push(self, repo_id, private, metrics, card, token)

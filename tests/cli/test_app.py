@@ -644,7 +644,7 @@ def test_folders_of_transformers_are_predicted_and_evaluated(trained, tiny_backb
     result = run("predict", trained / "m", trained / "test.conll")
     assert result.exit_code == 1
     assert "could not be loaded" in " ".join(result.output.split())
-    assert "save the model again" in " ".join(result.output.split())
+    assert "save the estimator again" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("name", ["test.conll", "sms.tsv"])

@@ -26,9 +26,9 @@ from skdice._compat import (
     routing_enabled,
 )
 from skdice._fitting import draft_of
-from skdice.estimators import hub
 from skdice.estimators.evaluation import outputs_of
 from skdice.estimators.fold_fits import aligned, fitted_on, probabilities_of
+from skdice.estimators.hub import Pushed
 from skdice.inputs.rows import check_groups, row_keys, take
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions.bounds import Bound
@@ -63,7 +63,7 @@ def _first_of_equals(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(eq=False, repr=False)
-class BiasTuned(MetaEstimatorMixin, BaseEstimator):
+class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
     """Base of the estimators whose decision is tuned on held-out data."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -216,43 +216,6 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             If its head cannot hold the biases.
         """
         return self._with_bias_in_head().save_pretrained(folder, metrics=metrics, card=card)
-
-    @checked
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        metrics: dict[str, float] | None = None,
-        card: dict[str, Any] | None = None,
-        token: str | None = None,
-    ) -> str:
-        """Upload what `save_pretrained` writes to the Hugging Face hub.
-
-        Parameters
-        ----------
-        repo_id : str
-            Such as ``"ann/town-notes-tagger"``; made if missing.
-        private : bool or None, default=None
-            Whether a repository that is made is private; None takes the organisation's setting.
-        metrics, card : dict or None, default=None
-            As in `save_pretrained`.
-        token : str or None, default=None
-            None is the one that ``hf auth login`` stored.
-
-        Returns
-        -------
-        str
-            The address of the commit.
-
-        Raises
-        ------
-        NotFittedError, TypeError
-            As in `save_pretrained`.
-        ValueError
-            If `repo_id` is no possible name of a repository.
-        """
-        return hub.push(self, repo_id, private, metrics, card, token)
 
     def _inner(self) -> Any:
         """The estimator whose decision was tuned; it must not have grown since."""
