@@ -11,7 +11,7 @@ endif
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast lint test-lowest test-newest build docs faults bench bench-gpu clean help
+.PHONY: demo test test-fast lint coverage test-lowest test-newest build docs faults bench bench-gpu clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,13 +28,19 @@ test: $(VENV)/.installed-test ## Run every test and doctest
 test-fast: $(VENV)/.installed-test ## Run all but the slow tests
 	$(PYTEST) -m "not slow"
 
-GUIDE := docs/guide/*.md docs/start.md docs/searching.md docs/models.md docs/speed.md
-lint: $(VENV)/.installed-dev ## ruff, mypy, and the length of the guide's pages
+# Words beside tables.
+PAGES := $(wildcard docs/*.md docs/guide/*.md)
+lint: $(VENV)/.installed-dev ## ruff, mypy, spelling, and the length of pages
 	$(BIN)/ruff check skdice tests examples docs
 	$(BIN)/ruff format --check skdice tests examples docs
 	$(BIN)/mypy
-	@wc -w $(GUIDE) | awk '$$2 != "total" && $$1 > 1400 {print $$2 ": " $$1 " words, at most 1400"; bad = 1} END {exit bad}'
-	@grep -v '^ *|' docs/experiments.md | wc -w | awk '$$1 > 5000 {print "docs/experiments.md: " $$1 " words beside its tables, at most 5000"; exit 1}'
+	$(BIN)/codespell README.md CHANGELOG.md docs/*.md docs/guide skdice examples tests
+	@for page in $(PAGES); do grep -v '^ *|' $$page | wc -w | awk -v page=$$page \
+		'{most = page ~ /evidence/ ? 2600 : page ~ /experiments/ ? 5000 : 1200} $$1 > most {print page ": " $$1 " words, at most " most; exit 1}' || exit 1; done
+	@cat $(PAGES) | grep -v '^ *|' | wc -w | awk '$$1 > 28000 {print $$1 " words in all pages, at most 28000"; exit 1}'
+
+coverage: $(VENV)/.installed-dev ## Run the tests, and print the share of lines and branches that they run
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-lowest

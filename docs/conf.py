@@ -77,7 +77,8 @@ html_show_sourcelink = False
 # Pages without pages beside them have no use for a sidebar that lists those.
 SINGLE = (
     "glossary", "index", "install", "start", "coming_from", "faq", "warnings", "evidence",
-    "paper", "experiments", "design", "CONTRIBUTING", "SECURITY",
+    "paper", "experiments", "design", "CONTRIBUTING", "SECURITY", "GOVERNANCE", "CODE_OF_CONDUCT",
+    "need", "public_data",
 )  # fmt: skip
 html_sidebars = {page: [] for page in SINGLE}
 html_theme_options = {

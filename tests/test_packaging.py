@@ -35,7 +35,7 @@ write_conll("notes.conll", X, y)
 numbers, labels = [[float(len(row))] for row in X], [int(len(row) > 12) for row in X]
 model = DiceClassifier(max_epochs=2, random_state=0).fit(numbers, labels)
 assert len(model.predict(numbers)) == len(X)
-sys.argv = [f"{sys.argv[1]}/bin/skdice", "imbalance", "notes.conll"]
+sys.argv = [f"{sys.argv[1]}/bin/skdice", "convert", "notes.conll", "notes.jsonl"]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
@@ -97,7 +97,7 @@ def test_a_wheel_works_in_a_bare_environment(source, tmp_path):
     assert os.access(site / "bin" / "skdice", os.X_OK)
     run = subprocess.run(python, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert "PER" in run.stdout
+    assert "entities to notes.jsonl" in run.stdout
 
 
 def test_metadata_name_where_the_project_lives():

@@ -82,20 +82,27 @@ def new_folder(out: Path, *, holds_model: bool = False, whole: bool = False) -> 
 
 def new_file(path: Path | None, option: str, force: bool, *, folder: bool = False) -> None:
     """Refuse a file, or `folder`, that cannot be written, or that exists without `force`."""
-    if path is None:
+    if path is None or (not folder and _is_device(path)):
         return
+    exists = path.exists()
+    problems = {
+        f"{str(path.parent)!r} is no folder: make it, or write elsewhere": not path.parent.is_dir(),
+        f"{str(path)!r} exists: give another {option}, or --force": exists and not force,
+        f"{str(path)!r} is no {'folder' if folder else 'file'}: give another {option}": (
+            exists and path.is_dir() != folder
+        ),
+    }
+    for problem, holds in problems.items():
+        if holds:
+            raise typer.BadParameter(problem)
+    _check_writable(Path(os.path.realpath(path)).parent)
+
+
+def _is_device(path: Path) -> bool:
+    """Return True of a device or a pipe, which is written through."""
     from skdice.whole_files import is_regular
 
-    if not folder and not path.is_dir() and path.exists() and not is_regular(path):
-        return  # a device or a pipe, which is written through
-    if not path.parent.is_dir():
-        raise typer.BadParameter(f"{str(path.parent)!r} is no folder: make it, or write elsewhere")
-    if path.exists() and not force:
-        raise typer.BadParameter(f"{str(path)!r} exists: give another {option}, or --force")
-    if path.exists() and path.is_dir() != folder:
-        kind = "folder" if folder else "file"
-        raise typer.BadParameter(f"{str(path)!r} is no {kind}: give another {option}")
-    _check_writable(Path(os.path.realpath(path)).parent)
+    return path.exists() and not path.is_dir() and not is_regular(path)
 
 
 def _check_writable(folder: Path) -> None:
@@ -125,7 +132,7 @@ def load(source: Path, device: str = "auto") -> Any:
     from skdice.estimators.hub import local_folder
     from skdice.estimators.storage import STATE, read_state
 
-    folder = local_folder(source if source.is_dir() else str(source))
+    folder = local_folder(source if source.is_dir() else str(source), None)
     if (folder / STATE).is_file() or not (folder / "config.json").is_file():
         name = str(read_state(folder)["class"])
         if not hasattr(estimators, name):

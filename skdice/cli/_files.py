@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skdice.datasets.source import Source
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".feather", ".arrow", ".xlsx", ".xls")
-_LABELS = ("label_column", "label_columns")
+_LABELS = {"label_column", "label_columns"}
 
 
 def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) -> Any:
@@ -34,20 +34,17 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
 
     given, of_tool = options.of_table(params), options.of_tool(params)
     table = _completed(path, given, known or {})
-    encoding = table.pop("encoding", "utf-8")
-    source = source_of(path, encoding, table)
+    source = source_of(path, table.pop("encoding"), table)
     chosen = {n: v for n, v in of_tool.items() if n in ("format", "layer", "feature")}
     if task == "auto":
         task = task_of(source, {**table, **chosen})
     if chosen and task != "entities":
         raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
     kind = files_of(TASKS[task]).kind or task
-    try:
+    with _explained(given, known):
         data = read_source(source, kind, options_of(kind, table, of_tool))
-    except ValueError as error:
-        raise _explained(error, given, known) from error
-    _check_names(path, data.columns, given, known)
-    return data if kind == task else replace(data, task=task)
+        _check_names(path, data.columns, given, known)
+    return replace(data, task=task)
 
 
 def inputs(
@@ -62,13 +59,8 @@ def inputs(
     # A first line that names the columns is found, and refused if training had none.
     how = {name: value for name, value in known.items() if (name, value) != ("header", False)}
     table = _completed(path, given, how)
-    source = source_of(path, table.pop("encoding", "utf-8"), table)
-    try:
-        rows = _rows(source, estimator, table)
-    except ValueError as error:
-        raise _explained(error, given, known) from error
-    _check_names(path, source.columns, given, known)
-    yield source, rows
+    source = source_of(path, table.pop("encoding"), table)
+    yield source, _rows(source, estimator, table, given, known)
 
 
 def inputs_of_lines(
@@ -78,25 +70,21 @@ def inputs_of_lines(
     from skdice.datasets.unlabelled import cut
     from skdice.tasks.files import files_of
 
-    rows_are, known = files_of(estimator.task).rows_are, getattr(estimator, "table_", {})
-    given = {n: v for n, v in options.of_table(params).items() if n == "text_columns"}
+    rows_are, given = files_of(estimator.task).rows_are, options.of_table(params)
+    asked = {name: given[name] for name in ("text_columns",) if name in given}
     for source in cut(path, lines, rows_are, size):
-        if given and not source.is_json and rows_are != "blocks":
+        if asked and not source.is_json and rows_are != "blocks":
             problem = "text_columns names a field of JSON lines, and this is a line of text"
             raise source.fault(1, problem)
-        table = given
-        if not given and source.is_json and "text_columns" in known:
-            table = {"text_columns": known["text_columns"]}
-        try:
-            rows = _rows(source, estimator, table)
-        except ValueError as error:
-            raise _explained(error, given, known) from error
-        _check_names(path, source.columns, given, known if source.is_json else {})
-        yield source, rows
+        known = getattr(estimator, "table_", {}) if source.is_json else {}
+        table = {n: known[n] for n in ("text_columns",) if n in known} | asked
+        yield source, _rows(source, estimator, table, asked, known)
 
 
-def _rows(source: Source, estimator: Any, table: Mapping[str, Any]) -> list[Row]:
-    """The rows of a file or a piece of a stream to predict."""
+def _rows(
+    source: Source, estimator: Any, table: Any, given: Mapping[str, Any], known: Mapping[str, Any]
+) -> list[Row]:
+    """The rows of a file or a piece of a stream to predict, by the options of a `table`."""
     from skdice.datasets.dataset import options_of
     from skdice.datasets.unlabelled import read_inputs
     from skdice.tasks.files import files_of
@@ -104,7 +92,10 @@ def _rows(source: Source, estimator: Any, table: Mapping[str, Any]) -> list[Row]
     kind = files_of(estimator.task).kind or estimator.task.name
     asked = {name: value for name, value in table.items() if name != "label_separator"}
     learned = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
-    return read_inputs(source, kind, options_of(kind, asked, {}), *learned)
+    with _explained(given, known):
+        rows = read_inputs(source, kind, options_of(kind, asked, {}), *learned)
+        _check_names(source.path, source.columns, given, known)
+    return rows
 
 
 def is_table(path: Path, first: str, known: Mapping[str, Any]) -> bool:
@@ -125,18 +116,16 @@ def is_table(path: Path, first: str, known: Mapping[str, Any]) -> bool:
 
 def _completed(path: Path, given: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a command, with what is known of the table for what they leave open."""
-    kept = dict(known)
-    if given.keys() & {*_LABELS}:
-        kept = {name: value for name, value in kept.items() if name not in _LABELS}
+    left_open = {*known} - {*given, "encoding"}
+    if given.keys() & _LABELS:
+        left_open -= _LABELS
     if any(isinstance(column, int) for column in _listed(given.get("text_columns"))):
-        kept.pop("header", None)  # of a number nobody knows whether names stand above it
+        left_open -= {"header"}  # of a number nobody knows whether names stand above it
     # Where a .csv follows a .tsv, or an option says so, quotes are others, too.
-    if "separator" in given or kept.get("separator", "") not in _first_line(path):
-        for name in ("separator", "quoting"):
-            kept.pop(name, None)
-    if "encoding" in kept and "encoding" not in given:
-        kept["encoding"] = _encoding(path, kept["encoding"])
-    return kept | given
+    if "separator" in given or known.get("separator", "") not in _first_line(path):
+        left_open -= {"separator", "quoting"}
+    kept = {name: known[name] for name in left_open}
+    return {"encoding": _encoding(path, known.get("encoding", "utf-8")), **kept, **given}
 
 
 def _listed(columns: Any) -> list[Any]:
@@ -159,6 +148,8 @@ def _encoding(path: Path, learned: str) -> str:
     """The encoding of the table of training, unless the file is UTF-8."""
     from skdice.datasets.reading import read_text
 
+    if learned == "utf-8":
+        return learned
     try:
         read_text(path)
     except ValueError:
@@ -166,14 +157,17 @@ def _encoding(path: Path, learned: str) -> str:
     return "utf-8"
 
 
-def _explained(
-    error: ValueError, given: Mapping[str, Any], known: Mapping[str, Any] | None
-) -> ValueError:
-    """An error about a column, which says that the model learned from it if no option named it."""
-    name = str(error).partition("=")[0]
-    if known and name in known and name not in given and " is not in " in str(error):
-        return ValueError(f"{error}; the model learned from it: give {name} to take another")
-    return error
+@contextlib.contextmanager
+def _explained(given: Mapping[str, Any], known: Mapping[str, Any] | None) -> Iterator[None]:
+    """Say in an error about a column that the model learned from it, if no option named it."""
+    try:
+        yield
+    except ValueError as error:
+        name = str(error).partition("=")[0]
+        if name not in (known or {}) or name in given or " is not in " not in str(error):
+            raise
+        remedy = f"the model learned from it: give {name} to take another"
+        raise ValueError(f"{error}; {remedy}") from error
 
 
 def _check_names(

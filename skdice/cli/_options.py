@@ -31,35 +31,46 @@ ForceFile = Annotated[bool, Option("--force", help="Write over what is there.")]
 
 # ---- reading
 
+
+def split_commas(text: str) -> list[str]:
+    """The parts of a list on the command line."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _column(text: str) -> int | str:
+    """A column by its index or its name."""
+    return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def _columns(text: str) -> list[int | str]:
+    """Columns separated by commas."""
+    return [_column(part) for part in split_commas(text)]
+
+
+def _separator(text: str) -> str:
+    return text.replace(r"\t", "\t")
+
+
 Task = Annotated[TaskName, Option(help="What the files hold; auto looks at them.")]
 TextColumns = Annotated[
     list[str] | None,
-    Option(
-        metavar="COLUMNS",
-        help="Column of the text or token, by name or index; two, separated by commas, for pairs.",
-    ),
+    Option(metavar="COLUMNS", help="Column of texts or tokens, by name or index; two of pairs."),
 ]
 LabelColumn = Annotated[
-    str | None,
+    Any,
     Option(
-        metavar="COLUMN",
-        help="Column of the label or tag, by name or index; default: the one named label, target, "
-        "class, y or tag, and for tags what the rows show.",
+        parser=_column, metavar="COLUMN", help="Column of labels or tags; default: by its name."
     ),
 ]
 LabelColumns = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMNS",
-        help="Columns of 0 and 1, one for each of several labels, separated by commas, as in "
-        "toxic,obscene,threat.",
-    ),
+    Any,
+    Option(parser=_columns, metavar="COLUMNS", help="Columns of 0 and 1, as in toxic,obscene."),
 ]
 LabelSeparator = Annotated[
     str | None, Option(help="Between several labels in one cell, as in spam, ad.")
 ]
 Separator = Annotated[
-    str | None, Option(help=r"Between columns: one character, or \t; default: as found.")
+    Any, Option(parser=_separator, metavar="CHARACTER", help=r"Between columns, such as ; or \t.")
 ]
 Quoting = Annotated[bool | None, Option(help='Whether " quotes a field of a table.')]
 Header = Annotated[bool | None, Option(help="Whether the first line names the columns.")]
@@ -68,11 +79,11 @@ Encoding = Annotated[
 ]
 OnMisaligned = Annotated[
     Literal["raise", "drop", "fix"],
-    Option(help="Answers and entities that are not at their offset: raise, drop or fix."),
+    Option(help="What to do with answers and entities that are not at their offset."),
 ]
 Offsets = Annotated[
     Literal["auto", "codepoints", "utf16", "bytes"],
-    Option(help="What offsets of entities count: codepoints, utf16 or bytes; auto finds out."),
+    Option(help="What offsets of entities count; auto finds out."),
 ]
 Format = Annotated[
     SourceTool,
@@ -86,16 +97,17 @@ Feature = Annotated[
 ]
 
 
+_OF_TABLE = (
+    *("text_columns", "label_column", "label_columns", "label_separator"),
+    *("separator", "quoting", "header", "encoding"),
+)
+
+
 def of_table(params: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `read_table` that a command was given."""
-    texts = [column for given in params.get("text_columns") or () for column in columns(given)]
-    given = {
-        "text_columns": texts[0] if len(texts) == 1 else texts or None,
-        "label_column": params.get("label_column") and _column(params["label_column"]),
-        "label_columns": columns(params.get("label_columns") or "") or None,
-        "separator": params.get("separator") and params["separator"].replace(r"\t", "\t"),
-        **{n: params.get(n) for n in ("label_separator", "header", "quoting", "encoding")},
-    }
+    given = {name: params.get(name) for name in _OF_TABLE}
+    texts = [column for part in given["text_columns"] or () for column in _columns(part)]
+    given["text_columns"] = texts[0] if len(texts) == 1 else texts or None
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -104,20 +116,6 @@ def of_tool(params: Mapping[str, Any]) -> dict[str, str]:
     names = ("on_misaligned", "offsets", "format", "layer", "feature")
     given = {name: params.get(name) for name in names}
     return {name: value for name, value in given.items() if value not in (None, "auto")}
-
-
-def split_commas(text: str) -> list[str]:
-    """The parts of a list on the command line."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def columns(text: str) -> list[int | str]:
-    """Columns given by index or by name, separated by commas."""
-    return [_column(part) for part in split_commas(text)]
-
-
-def _column(value: str) -> int | str:
-    return int(value) if value.removeprefix("-").isdecimal() else value
 
 
 # ---- training: parameters of the estimators; "auto" is their default
@@ -145,11 +143,7 @@ def _frozen(text: str) -> int | str | None:
 
 Backbone = Annotated[
     str | None,
-    Option(
-        metavar="MODEL",
-        help="Hub id or local folder of the encoder; default: "
-        "sentence-transformers/all-MiniLM-L6-v2.",
-    ),
+    Option(metavar="MODEL", help="Hub id or folder of the encoder; default: all-MiniLM-L6-v2."),
 ]
 MaxEpochs = Annotated[
     Any, Option(parser=_epochs, metavar="N|auto", help="Number of epochs; default: auto.")
@@ -158,41 +152,25 @@ Rate = Annotated[
     Any, Option(parser=_rate, metavar="RATE|auto", help="Peak learning rate; default: auto.")
 ]
 BatchSize = Annotated[
-    int | None,
-    Option(min=1, metavar="N", help="Examples in a batch; default: 32, 16 with qa."),
+    int | None, Option(min=1, metavar="N", help="Examples in a batch; default: 32, 16 with qa.")
 ]
 MaxLength = Annotated[
     int | None,
-    Option(
-        metavar="N",
-        help="Longest input, in subwords; what is longer is cut or split; default: what the "
-        "encoder allows, 512 at most.",
-    ),
+    Option(metavar="N", help="Longest input, in subwords; default: the encoder's, 512 at most."),
 ]
 Pooling = Annotated[
     str | None,
     Option(
-        metavar="HOW",
-        help="How texts to classify become vectors: mean, cls, max, or native, by the "
-        "architecture's own head, which plain transformers can run; default: mean.",
+        metavar="HOW", help="Vectors of texts: mean (default), cls, max, or native: transformers'."
     ),
 ]
 Glued = Annotated[
     str | None,
-    Option(
-        metavar="HOW",
-        help="Words of raw text behind others without a blank, as in @name: tag, or skip; "
-        "default: tag.",
-    ),
+    Option(metavar="HOW", help="Words behind others without a blank, as in @name: tag, or skip."),
 ]
 Frozen = Annotated[
     Any,
-    Option(
-        parser=_frozen,
-        metavar="PARTS",
-        help="What to freeze: none, embeddings, encoder, or a number of lower layers; "
-        "default: none.",
-    ),
+    Option(parser=_frozen, metavar="PARTS", help="One of none, embeddings, encoder, or N layers."),
 ]
 Device = Annotated[str, Option(metavar="NAME", help="One of auto, cpu, cuda, cuda:1 or mps.")]
 Precision = Annotated[str, Option(metavar="NAME", help="One of auto, fp32, fp16 or bf16.")]

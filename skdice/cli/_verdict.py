@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from inspect import signature
-from typing import Any
 
 import numpy as np
 
@@ -31,15 +30,10 @@ DECISIONS = {
 
 def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
     """Each part of the rows with its meaning, once."""
-    from skdice.losses import LOSSES, DSCLoss
+    from skdice.losses import DSCLoss
 
-    losses = list(dict.fromkeys(model.loss for model in models if isinstance(model.loss, str)))
-    for loss in losses:
-        cls = LOSSES.get(loss)
-        # A loss of the user's own may have no docstring.
-        first = ((cls.__doc__ if cls else None) or "").partition("\n")[0]
-        if meaning := MEANINGS.get(loss, first):
-            yield loss, meaning
+    losses = list(dict.fromkeys(str(model.loss) for model in models))
+    yield from ((loss, meaning) for loss in losses if (meaning := _meaning(loss)))
     for decision in dict.fromkeys(model.decision for model in models if model.decision):
         yield f"+ {decision}", DECISIONS[decision]
     for model in models:
@@ -50,31 +44,28 @@ def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
         yield "dice, dsc", f"alike: the exponent of dsc is {exponent:g} by default; 0 is dice"
 
 
+def _meaning(loss: str) -> str:
+    """What a loss is; one of the user's own may have no docstring."""
+    from skdice.losses import LOSSES
+
+    return MEANINGS.get(loss) or (getattr(LOSSES.get(loss), "__doc__", "") or "").partition("\n")[0]
+
+
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     """Say which rows are within noise of the best, which loss to take, and what to try next."""
-    best, models = comparison.best, comparison.judged
+    best = comparison.best
     default = str(signature(class_for(task)).parameters["loss"].default)
     alike, behind = _apart(comparison)
-    several = max(len(model.runs) for model in models) > 1
-    if len(models) > 1:
-        yield f"Highest F1: {best.label}{', the default' if best.label == default else ''}."
-    if alike:
-        yield f"Within noise of it: {', '.join(alike)}."
-    if behind:
-        yield f"Behind by more than noise: {', '.join(behind)}."
-    for model in comparison.rows:
-        if model.n_empty:
-            yield f"Left out: {model.label}, which {model.empty_note}."
-    if len(models) > 1 and not several:
-        yield "One seed calls no winner: give --seeds 3."
+    several = max(len(model.runs) for model in comparison.judged) > 1  # seeds
+    yield from _order(comparison, default, alike, behind, several)
     stays = default in alike and not best.is_baseline
     if stays:
         yield f"The default, {default}, stays the loss to take: what is ahead is within noise."
-    elif default in behind and several and not best.is_baseline:
+    elif several and default in behind and not best.is_baseline:
         yield f"Take {best.label}: it is ahead of the default, {default}, by more than noise."
     if alike:
         yield "Next: more test rows, or --seeds 5, to tell them apart."
-    yield from _next(best, models, default if stays or not several else best.loss, default, task)
+    yield from _next(comparison, task, default, stays or not several)
 
 
 def _apart(comparison: Comparison) -> tuple[list[str], list[str]]:
@@ -88,17 +79,35 @@ def _apart(comparison: Comparison) -> tuple[list[str], list[str]]:
     return alike, behind
 
 
-def _next(
-    best: Candidate, models: list[Candidate], loss: Any, default: str, task: str
+def _order(
+    comparison: Comparison, default: str, alike: list[str], behind: list[str], several: bool
 ) -> Iterator[str]:
-    """What to try next with a loss."""
+    """The best row, those that are near it or behind, and those that cannot be judged."""
+    if len(comparison.judged) > 1:
+        best = comparison.best.label
+        yield f"Highest F1: {best}{', the default' if best == default else ''}."
+    if alike:
+        yield f"Within noise of it: {', '.join(alike)}."
+    if behind:
+        yield f"Behind by more than noise: {', '.join(behind)}."
+    for model in comparison.rows:
+        if model.n_empty:
+            yield f"Left out: {model.label}, which {model.empty_note}."
+    if len(comparison.judged) > 1 and not several:
+        yield "One seed calls no winner: give --seeds 3."
+
+
+def _next(comparison: Comparison, task: str, default: str, stays: bool) -> Iterator[str]:
+    """The command to try next with the default, if it `stays`, or with the best loss."""
     from skdice.tasks import TASKS
 
-    decided = any(model.decision for model in models)
-    if TASKS[task].has_classes and not decided and isinstance(loss, str):
+    best = comparison.best
+    loss = default if stays else best.loss
+    decided = any(model.decision for model in comparison.judged)
+    if TASKS[task].has_classes and not decided:
         yield f'Next: --losses "{loss}, {loss} + tuned" adds a tuned decision.'
-    if loss != default and (best.sampler is not None or best.decision):
+    if not stays and (best.sampler is not None or best.decision):
         yield f"Next: fit {best.label} in Python: skdice train knows losses only."
-    elif not best.is_baseline and isinstance(loss, str):
+    elif not best.is_baseline:
         option = "" if loss == default else f" --loss {loss}"
         yield f"Next: skdice train FILE{option} --out model"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 # Chosen so that seven losses take less than four minutes on two cores.
 DEMO_ROWS, DEMO_SEEDS = 100, 1
+SEEDS = 3  # as in Python
 
 
 def compare(
@@ -111,91 +111,83 @@ def compare(
     else:
         raise typer.BadParameter("--test and --dev need --train")
     rows = COMPARED if losses is None else options.split_commas(losses)
-    _run(title, parts, rows, seeds, options.of_fit(ctx.params), out)
+    _run(title, parts, rows, seeds or SEEDS, options.of_fit(ctx.params), out)
 
 
 def _read_parts(
     train: Path, dev: Path | None, test: Path | None, read: Callable[..., Any], task: str
 ) -> dict[str, Any]:
-    """The user's files; without a test file, a fifth of the training rows is held out."""
-    from skdice.model_selection.held_out import rows_to_test
-    from skdice.tasks import TASKS
-
+    """The data sets of the user's files, all with the columns of the first."""
     data = read(train, task)
-    parts, table = {"train": data}, None if data.table is None else data.table.given()
-    if dev is not None:
-        parts["dev"] = read(dev, data.task, known=table)
-    if test is not None:
-        parts["test"] = read(test, data.task, known=table)
-        return parts
-    kept, held = rows_to_test(TASKS[data.task], data.X, data.y, 0)
-    for name, part in (("train", kept), ("test", held)):
-        X, y = [data.X[i] for i in part], [data.y[i] for i in part]
-        parts[name] = replace(data, X=X, y=y, meta=None)
-    return parts
+    table = None if data.table is None else data.table.given()
+    others = {"dev": dev, "test": test}.items()
+    return {"train": data} | {
+        name: read(path, data.task, known=table) for name, path in others if path is not None
+    }
+
+
+class _Runs:
+    """The comparison as its runs are made, and the file that keeps them."""
+
+    def __init__(self, figures: Path) -> None:
+        self.figures, self.n_made = figures, 0
+        self.comparison: Comparison | None = None
+
+    def add(self, comparison: Comparison, model: Candidate) -> None:
+        """Write the figures after a run."""
+        if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
+            _keep_another(self.figures)
+        self.comparison, self.n_made = comparison, self.n_made + 1
+        comparison.to_json(self.figures)
+
+    def kept(self, n_seeds: int) -> str:
+        """Tell how many runs an interrupt leaves."""
+        if self.comparison is None:
+            return ""
+        asked = [row for row in self.comparison.rows if row.model is not None]
+        n = sum(len(row.runs) for row in asked)
+        runs = counted(sum(n_seeds if row.depends_on_seed else 1 for row in asked), "run")
+        return f"{n} of {runs} are kept, run again to go on"
 
 
 def _run(
     title: str,
     parts: dict[str, Any],
     losses: Sequence[str],
-    n_seeds: int | None,
+    n_seeds: int,
     params: dict[str, Any],
     output: Path,
 ) -> None:
-    """Compare the models, and write the figures; of seeds there are as many as in Python."""
+    """Compare the models, and write the figures."""
     from skdice.engine.recipe import MOST_EPOCHS
     from skdice.model_selection.comparison import compare_losses
 
-    n_seeds = n_seeds or int(signature(compare_losses).parameters["seeds"].default)
     output.mkdir(parents=True, exist_ok=True)
-    figures = output / "comparison.json"
     # With a dev set every epoch is run and the best one kept: all losses cost the same.
     params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
     params["early_stopping"] = "dev" in parts
-    train, test, held = parts["train"], parts["test"], parts.get("dev")
+    train, runs = parts["train"], _Runs(output / "comparison.json")
     estimator = _common.estimator_of(train, **params)
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')}")
-
-    latest: Comparison | None = None
-    n_made = 0
-
-    def on_run(comparison: Comparison, model: Candidate) -> None:
-        nonlocal latest, n_made
-        if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
-            _keep_another(figures)
-        latest, n_made = comparison, n_made + 1
-        comparison.to_json(figures)
-
+    how: dict[str, Any] = {}
+    for name, key in (("test", "test"), ("dev", "val")):
+        if name in parts:
+            how |= {f"X_{key}": parts[name].X, f"y_{key}": parts[name].y}
+    how |= {"losses": losses, "seeds": n_seeds, "title": title, "resume_from": runs.figures}
     try:
-        latest = compare_losses(
-            estimator,
-            train.X,
-            train.y,
-            X_test=test.X,
-            y_test=test.y,
-            X_val=held.X if held else None,
-            y_val=held.y if held else None,
-            losses=losses,
-            seeds=n_seeds,
-            title=title,
-            on_run=on_run,
-            resume_from=figures,
-            verbose=1,
+        runs.comparison = compare_losses(
+            estimator, train.X, train.y, on_run=runs.add, verbose=1, **how
         )
-        if n_kept := sum(len(model.runs) for model in latest.rows) - n_made:
-            OUT.print(f"{counted(n_kept, 'finished run')} from {figures}: delete it to train anew")
+        if n_kept := sum(len(row.runs) for row in runs.comparison.rows) - runs.n_made:
+            kept = counted(n_kept, "finished run")
+            OUT.print(f"{kept} from {runs.figures}: delete it to train anew")
     except KeyboardInterrupt as stop:
-        if latest is not None:
-            asked = [row for row in latest.rows if row.model is not None]
-            n = sum(len(row.runs) for row in asked)
-            runs = counted(sum(n_seeds if row.depends_on_seed else 1 for row in asked), "run")
-            stop.args = (f"{n} of {runs} are kept, run again to go on",)
+        stop.args = (runs.kept(n_seeds),)
         raise
     finally:
-        if latest is not None:
-            _report(latest, output, train.task)
+        if runs.comparison is not None:
+            _report(runs.comparison, output, train.task)
 
 
 def _keep_another(figures: Path) -> None:
@@ -216,17 +208,11 @@ def _numbered(path: Path, number: int) -> Path:
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
     from skdice.cli import _verdict
-    from skdice.metrics.classification import OF_LABEL
-    from skdice.whole_files import replacing
 
     models = [model for model in comparison.rows if model.runs]
     OUT.print(str(comparison), soft_wrap=True)
-    of_labels = comparison.measures[len(comparison.averages) :]
-    if of_labels:
-        names = ["F1 of each label, in %", *(model.label for model in models)]
-        f1 = ((name, [100 * model.mean(name) for model in models]) for name in of_labels)
-        lines = [[name.removeprefix(OF_LABEL), *map("{:.1f}".format, row)] for name, row in f1]
-        OUT.print(text_table(names, lines), soft_wrap=True)
+    if of_labels := comparison.measures[len(comparison.averages) :]:
+        OUT.print(_of_labels(models, of_labels), soft_wrap=True)
     meanings = dict(_verdict.meanings(models))
     for part, meaning in meanings.items():
         OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
@@ -234,17 +220,35 @@ def _report(comparison: Comparison, output: Path, task: str) -> None:
     for sentence in _verdict.verdict(comparison, task):
         OUT.print(sentence)
     OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)
+    comparison.rows = models
+    _draw(comparison, output / "comparison.png")
+
+
+def _of_labels(models: list[Candidate], measures: Sequence[str]) -> str:
+    """A table of the F1 of each label."""
+    from skdice.metrics.classification import OF_LABEL
+
+    lines = [
+        [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
+        for name in measures
+    ]
+    return text_table(["F1 of each label, in %", *(model.label for model in models)], lines)
+
+
+def _draw(comparison: Comparison, path: Path) -> None:
+    """Write the chart, if matplotlib is there."""
+    from skdice.whole_files import replacing
+
     try:
         import matplotlib
 
         matplotlib.use("Agg")
         from skdice.inspection import ComparisonDisplay
 
-        comparison.rows = models
         figure = ComparisonDisplay.from_comparison(comparison).figure_
     except ImportError as error:
         ERR.print(f"no chart: {error}")
         return
-    with replacing(output / "comparison.png", "wb") as file:
+    with replacing(path, "wb") as file:
         figure.savefig(file, dpi=150, format="png")
-    OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)
+    OUT.print(f"chart:   {path}", soft_wrap=True)

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
-from itertools import chain, tee
+from itertools import chain, count, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,8 @@ from skdice.cli._common import OUT
 from skdice.cli._tables import table_pieces
 
 BLOCK, STREAMED = 4096, 64  # rows of a file, and of standard input, that are predicted at a time
-ADDED = ("predicted", "probability")  # columns of predictions
+TABLE = "table"  # as it came, with the columns of predictions
+ADDED = ("predicted", "probability")
 
 if TYPE_CHECKING:
     from skdice.datasets.row import Row
@@ -83,70 +84,42 @@ def predict(
 
     skdice predict recognizer new.txt --format label-studio --out tasks.json
     """
-    from skdice.datasets import write_annotations
-    from skdice.datasets.annotations import is_text
     from skdice.datasets.reading import suffix_of
     from skdice.tasks.files import files_of
-    from skdice.whole_files import replacing
 
-    # A folder is replaced as a whole by the formats that write one.
+    # A folder is replaced as a whole by the format that writes one.
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
-    task = estimator.task
     if out is None and isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
-    parts, lines = _parts(file, estimator, ctx.params)
-    begin = next(parts, None)
-    if begin is None:
-        raise ValueError("the input is empty: give at least one example")
-    source, first = begin
-    suffix, done = "" if out is None else suffix_of(out), 0
-    is_table = form == "auto" and task.name == "classification" and (
-        suffix == ".csv" or (not lines and any(row.meta for row in first))
-    )  # fmt: skip
-    how = "jsonl" if is_table else _format_of(estimator, form, suffix, file)
-    rows = chain(first, chain.from_iterable(part for _, part in parts))
-
-    def predicted() -> Iterator[Row]:
-        nonlocal done
-        ours, ahead = tee(rows)
-        method, block = (
-            files_of(task).formats_of(estimator)[how],
-            STREAMED if str(file) == "-" else BLOCK,
-        )
-        found = estimator.iter_predict((row.x for row in ahead), method, block)
-        for row, y in zip(ours, found, strict=True):
-            yield row._replace(y=y)
-            done += 1
-
-    if task.has_words or is_text(out, how):
-        pieces = _pieces(estimator, how, predicted(), out)
-        if is_table:
-            pieces = _table(estimator, source, first, predicted(), out)
-        with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as target:
-            for piece in pieces:
-                target.write(piece)
-                target.flush()
-    elif out is None:
-        raise typer.BadParameter(f"--format {how} needs --out")
+    source, first, rest, has_cells = _opened(file, estimator, ctx.params)
+    suffix = "" if out is None else suffix_of(out)
+    how = _format_of(estimator, form, suffix, file, has_cells)
+    method = files_of(estimator.task).formats_of(estimator)["jsonl" if how == TABLE else how]
+    rows, ahead = tee(chain(first, rest))
+    block = STREAMED if str(file) == "-" else BLOCK
+    found = estimator.iter_predict((row.x for row in ahead), method, block)
+    done = count()  # it is asked last, so that it counts the rows
+    pairs = zip(zip(rows, found, strict=True), done, strict=False)
+    predicted = (row._replace(y=y) for (row, y), _ in pairs)
+    if how == TABLE:
+        names = _names(source, first)
+        _write(_table(estimator, source, names, predicted, out), out)
     else:
-        _, texts, entities, metadata = map(list, zip(*predicted(), strict=True))
-        write_annotations(out, texts, entities, how, metadata, predicted=True)
+        _write_as(estimator, how, predicted, out)
     if out is not None:
-        OUT.print(f"wrote {counted(done, 'prediction')} to {out}", soft_wrap=True)
+        OUT.print(f"wrote {counted(next(done), 'prediction')} to {out}", soft_wrap=True)
 
 
-def _format_of(estimator: Any, asked: str, suffix: str, file: Path) -> str:
+def _format_of(estimator: Any, asked: str, suffix: str, file: Path, has_cells: bool) -> str:
     """The format to write, if the task has it, and if the name of the output is no other's."""
     from skdice.tasks.files import files_of
 
     known = [*files_of(estimator.task).formats_of(estimator)]
     if asked == "auto":
-        asked = known[0]
-        if asked in ("conll", "tsv") and suffix in (".jsonl", ".json"):
-            asked = "jsonl"
-        if asked == "squad" and (str(file) == "-" or suffix == ".jsonl"):  # which may have no ids
-            asked = "jsonl"
+        asked = _usual_format(known[0], suffix, file, has_cells)
+    if asked == TABLE:
+        return TABLE
     if asked not in known:
         raise typer.BadParameter(
             f"--format {asked} is not for {estimator.task}: give one of {', '.join(known)}"
@@ -158,7 +131,28 @@ def _format_of(estimator: Any, asked: str, suffix: str, file: Path) -> str:
     return asked
 
 
+def _usual_format(usual: str, suffix: str, file: Path, has_cells: bool) -> str:
+    """What a task usually writes, unless the input or the name of the output says otherwise."""
+    if usual == "tsv" and (suffix == ".csv" or has_cells):  # labels of texts
+        return TABLE
+    in_json = usual in ("conll", "tsv") and suffix in (".jsonl", ".json")
+    without_ids = usual == "squad" and (str(file) == "-" or suffix == ".jsonl")
+    return "jsonl" if in_json or without_ids else usual
+
+
 # ---- reading
+
+
+def _opened(
+    file: Path, estimator: Any, params: Mapping[str, Any]
+) -> tuple[Source, list[Row], Iterator[Row], bool]:
+    """The first part of the input, its rows, those that follow, and whether they have cells."""
+    parts, as_lines = _parts(file, estimator, params)
+    source, first = next(parts, (None, []))
+    if source is None:
+        raise ValueError("the input is empty: give at least one example")
+    rest = chain.from_iterable(part for _, part in parts)
+    return source, first, rest, not as_lines and any(row.meta for row in first)
 
 
 def _parts(
@@ -200,22 +194,44 @@ def _standard_input(params: Mapping[str, Any]) -> Iterator[str]:
 # ---- writing
 
 
+def _write(pieces: Iterator[str], out: Path | None) -> None:
+    """Write pieces of text as they come."""
+    from skdice.whole_files import replacing
+
+    with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as target:
+        for piece in pieces:
+            target.write(piece)
+            target.flush()
+
+
+def _write_as(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> None:
+    """Write predicted rows in a format."""
+    from skdice.datasets import write_annotations
+    from skdice.datasets.annotations import as_row, is_text, pieces_of
+
+    if estimator.task.has_words:
+        _write(_pieces(estimator, how, rows, out), out)
+    elif is_text(out, how):
+        found = (as_row(i, row.x, row.y, row.meta, how) for i, row in enumerate(rows))
+        _write(pieces_of(found, how, out, predicted=True), out)
+    elif out is None:
+        raise typer.BadParameter(f"--format {how} needs --out")
+    else:
+        _, texts, entities, metadata = map(list, zip(*rows, strict=True))
+        write_annotations(out, texts, entities, how, metadata, predicted=True)
+
+
 def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> Iterator[str]:
     """The text of predicted rows in a format, in pieces that each end with a row."""
-    from skdice.datasets.annotations import as_json, as_row, pieces_of
+    from skdice.datasets.annotations import as_json
     from skdice.datasets.reading import json_pieces
     from skdice.datasets.squad import answers_json
     from skdice.tasks.files import files_of
 
-    task = estimator.task
-    if not task.has_words:
-        found = (as_row(i, row.x, row.y, row.meta, how) for i, row in enumerate(rows))
-        yield from pieces_of(found, how, out, predicted=True)
-        return
     if how == "squad":  # one object, from id to answer
         yield answers_json({row.meta["id"]: row.y for row in rows})
         return
-    written = (files_of(task).written(estimator, how, row) for row in rows)
+    written = (files_of(estimator.task).written(estimator, how, row) for row in rows)
     if how in ("conll", "tsv"):
         yield from (
             "\n" * (i > 0 and how == "conll") + text + "\n" for i, text in enumerate(written)
@@ -224,33 +240,38 @@ def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> 
         yield from json_pieces(map(as_json, written), out)
 
 
+def _names(source: Source, rows: list[Row]) -> list[str]:
+    """The columns of a table, or the one of texts, if none is that of a prediction."""
+    names = dict.fromkeys(name for row in rows for name in row.meta) or {"text": None}
+    if taken := [name for name in ADDED if name in names]:
+        raise ValueError(
+            f"{str(source.path)!r} has a column {taken[0]!r}, which its predictions would get: "
+            "rename it"
+        )
+    return [*names]
+
+
 def _table(
-    estimator: Any, source: Source, first: list[Row], rows: Iterator[Row], out: Path | None
+    estimator: Any, source: Source, names: list[str], rows: Iterator[Row], out: Path | None
 ) -> Iterator[str]:
     """The text of a table as it came with two columns more, or of texts with these."""
     from skdice.datasets.reading import suffix_of
-    from skdice.tasks.files import files_of
 
-    names = dict.fromkeys(name for row in first for name in row.meta) or {"text": None}
-    for name in ADDED:
-        if name in names:
-            raise ValueError(
-                f"{str(source.path)!r} has a column {name!r}, which its predictions would get: "
-                "rename it"
-            )
     separator = None if source.is_json else source.separator
     suffix = "" if out is None else suffix_of(out)
     if suffix not in (".csv", ".tsv", ".jsonl", ".json"):
         suffix = ".jsonl" if source.is_json else ".tsv" if separator == "\t" else ".csv"
-
-    def records() -> Iterator[dict[str, Any]]:
-        for row in rows:
-            record = files_of(estimator.task).written(estimator, "jsonl", row)
-            label, each = record["label"], record["probabilities"]
-            several = isinstance(label, list)
-            probability = [each[str(n)] for n in label] if several else each[str(label)]
-            added = dict(zip(ADDED, (label, probability), strict=True))
-            yield {**(row.meta or {"text": row.x}), **added}
-
+    records = ({**(row.meta or {"text": row.x}), **_added(estimator, row)} for row in rows)
     separator = "," if separator in (None, "\t") else separator
-    yield from table_pieces(records(), [*names, *ADDED], suffix, out, separator)
+    yield from table_pieces(records, [*names, *ADDED], suffix, out, separator)
+
+
+def _added(estimator: Any, row: Row) -> dict[str, Any]:
+    """What a predicted row has more: its label and the probability, or lists of several."""
+    from skdice.tasks.files import files_of
+
+    record = files_of(estimator.task).written(estimator, "jsonl", row)
+    label, each = record["label"], record["probabilities"]
+    several = isinstance(label, list)
+    probability = [each[str(name)] for name in label] if several else each[str(label)]
+    return dict(zip(ADDED, (label, probability), strict=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -12,6 +13,9 @@ from skdice._checks import counted
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
+
+if TYPE_CHECKING:
+    from skdice.inspection.class_balance import Imbalance
 
 
 def train(
@@ -96,11 +100,10 @@ def train(
     try:
         model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
     except KeyboardInterrupt as stop:
-        stop.args = (
-            "no model is written; with --checkpoint-dir FOLDER a stopped command can go on",
-        )
+        remedy = "no model is written; with --checkpoint-dir FOLDER a stopped command can go on"
         if checkpoint_dir is not None:
-            stop.args = ("run again to go on from the last checkpoint",)
+            remedy = "run again to go on from the last checkpoint"
+        stop.args = (remedy,)
         raise
     if table is not None:
         model.table_ = table
@@ -110,7 +113,7 @@ def train(
 
 def _described(data: Any) -> str:
     """One line on a data set: what its columns are taken for, and its imbalance."""
-    from skdice.inspection.class_balance import imbalance, reading_imbalance
+    from skdice.inspection import imbalance
     from skdice.tasks import TASKS
     from skdice.tasks.files import files_of
 
@@ -120,7 +123,7 @@ def _described(data: Any) -> str:
         several = files.has_several_labels(data.y)
         balance = imbalance(files.counted(data.X, data.y), multilabel=several)
     else:
-        balance = reading_imbalance(data.X, data.y)
+        balance = _of_ends(data.X, data.y)
     columns = [f"{what} in column {name!r}" for what, name in (data.columns or {}).items()]
     counts = [f"{label} {n:,}" for label, n in balance.counts.items()]
     if len(counts) > 10:
@@ -130,3 +133,19 @@ def _described(data: Any) -> str:
     if balance.background is None or not balance.n_positive:
         return text
     return f"{text}; {balance.ratio:.1f} negatives for each positive"
+
+
+def _of_ends(X: list[Any], y: list[Any]) -> Imbalance:
+    """Words that start or end an answer or an entity, and all others, as in the paper's Table 1."""
+    from skdice.inspection.class_balance import Imbalance
+
+    if isinstance(X[0], tuple):  # a question and its context
+        total = sum(len(re.findall(r"\w+|[^\w\s]", context)) for _, context in X)
+        positive = 2 * sum(map(bool, y))
+    else:  # tokens, which are asked for each type
+        total = len({kind for row in y for kind, _, _ in row}) * sum(map(len, X))
+        starts = sum(len({(kind, start) for kind, start, _ in row}) for row in y)
+        positive = starts + sum(len({(kind, end) for kind, _, end in row}) for row in y)
+    negative = max(0, total - positive)
+    counts = {"other": negative, "start or end": positive}
+    return Imbalance("tokens", negative, positive, "other", counts)

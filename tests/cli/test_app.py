@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import json
 import os
 import re
@@ -66,20 +65,6 @@ def trained(files, made):
     return files
 
 
-def help_at(command, width):
-    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": str(width)})
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def test_paragraphs_of_the_help_are_wrapped():
-    for command in ("train", "predict", "evaluate", "compare"):
-        lines = help_at(command, 80).split("For example:")[0].splitlines()[2:]
-        for line, following in itertools.pairwise(lines):
-            if line.strip() and following.strip():  # the next word would not fit
-                assert len(line) + 1 + len(following.split()[0]) > 78
-
-
 @pytest.mark.parametrize(("train", "test"), [("train.conll", "test.conll"), ("sms.tsv", "sms.tsv")])
 def test_train_predict_evaluate(files, tiny_backbone, train, test):
     model = files / "model"
@@ -122,7 +107,7 @@ def test_predict_takes_files_without_labels(trained):
     assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
     # Neither a header nor a label is text.
     (trained / "sms.csv").write_text('text,label\n"free money, now",spam\nlunch,ham\n')
-    for options in ((), ("--text-columns", "text", "--label-column", "label")):
+    for options in ((), ("--text-columns", "text")):
         found = predicted(trained / "c", trained / "sms.csv", *options)
         assert found == [["free money, now"], ["lunch"]]
 
@@ -621,44 +606,6 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
     assert run("predict", model, trained / "columns").exit_code == 1
     result = run("predict", model, trained / "columns", "--text-columns", 0)
     assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "message"),
-    [
-        (("train", "a.csv", "--text-columns", "z"), 1, "text_columns='z' is not in"),
-        (("train", "a.csv"), 1, "'2: c']: give label_column by"),
-        (("train", "cut.csv", "--header"), 1, "check the parameters separator and quoting"),
-        (("train", "quote.csv"), 1, "give quoting=False if they are part"),
-        (("train", "latin.conll"), 1, "such as encoding='latin-1', or convert it"),
-        (("train", "flat"), 1, "give task='tagging'"),
-        (("train", "no.json"), 1, "on_misaligned='fix' for the nearest"),
-        (("train", "test.conll", "--max-length", 2), 1, "max_length"),
-        (("train", "test.conll", "--glued", "skip"), 2, "is for texts with entities"),
-        (("train", "test.conll", "--header"), 1, "header=True is no option of read_conll"),
-        (("train", "two.conll"), 1, "give text_columns and label_column"),
-    ],
-)  # fmt: skip
-def test_errors_name_the_parameters_after_which_options_are_named(
-    files, tiny_backbone, args, code, message
-):
-    answer = {"id": "a", "question": "who", "answers": [{"text": "anna", "answer_start": 9}]}
-    paragraph = {"context": "anna went to paris .", "qas": [answer]}
-    for name, text in (
-        ("a.csv", "a,b,c\nthe bus is late,x,y\nfree money now,z,y\n"),
-        ("cut.csv", "a,b\nx,y,z\n"),
-        ("quote.csv", 'text,label\n"win,1\n'),
-        ("latin.conll", "caf\u00e9\tO\n\na\tO\n"),
-        ("flat", "the DET\n\nbus NOUN\n"),
-        ("no.json", json.dumps({"data": [{"paragraphs": [paragraph]}]})),
-        ("two.conll", "1\tO\n2\tO\n3\tO\n\n1\tO\n"),
-    ):
-        (files / name).write_bytes(text.encode("latin-1"))
-    command, file, *options = args
-    result = run(command, files / file, *options, "--out", files / "m", "--backbone", tiny_backbone)
-    assert result.exit_code == code
-    output = " ".join(result.output.replace("\u2502", "").split())
-    assert message in output
 
 
 def test_a_pipe_that_closes_early_is_no_error(trained, monkeypatch, capsys):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.examples.scripts import PAPER, scripts
@@ -115,34 +114,3 @@ def test_a_job_of_a_cell_makes_an_estimator_with_its_settings(harness):
     assert model.loss.get_params() == harness["run"].loss_of({"loss": "ce"}).get_params()
     assert model.callbacks[0].start == "zero"
     assert not model.early_stopping
-
-
-@pytest.mark.skipif(not (PAPER / "results").exists(), reason="an sdist has no records")
-def test_the_readme_quotes_what_the_records_say(harness):
-    """The row on tuning: means over cells, and of the Trainer's defaults by the number of rows."""
-    recipe = harness["recipe"]
-    args = argparse.Namespace(cells=list(recipe.CELLS), sizes=list(recipe.SIZES), seeds=2)
-    grid = {"losses": list(recipe.LOSSES), "rates": list(recipe.RATES)}
-    vars(args).update(grid, epochs=list(recipe.EPOCHS), first_seed=0, start=None, limit=None)
-    vars(args).update(dev_rows=300, test_rows=2000, precision="bf16", backbone=None)
-    args.batch_size = recipe.BATCH
-    done = recipe.runs(harness["run"].read(recipe.RESULTS))
-
-    def means(row):
-        found = recipe.regrets(done, args, row, "ce_dice")
-        assert len(found) == 18
-        return {cell: np.mean([regret for regret, _ in pairs]) for cell, pairs in found.items()}
-
-    ours, trainer, third = map(means, ("auto", "Trainer", "simpletransformers"))
-    by_size = (np.mean([v for cell, v in trainer.items() if cell[1] == n]) for n in args.sizes)
-    sizes = ", ".join(f"{value:.1f}" for value in by_size)
-    rows = f"{np.mean(list(trainer.values())):.0f} ({sizes} with 100, 400, 2,000 rows)"
-    line = next(
-        line
-        for line in (PAPER.parents[1] / "README.md").read_text().splitlines()
-        if line.startswith("| F1 lost by not tuning")
-    )
-    cells = [cell.strip() for cell in line.split("|")]
-    assert cells[2].startswith(f"[{np.mean(list(ours.values())):.1f} points]")
-    assert cells[3] == rows
-    assert cells[4] == f"{np.mean(list(third.values())):.0f}"
