@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import transformers
 from transformers.pipelines import get_supported_tasks
@@ -16,6 +18,7 @@ from skdice.inputs.texts import as_texts
 from skdice.tasks import TASKS
 from skdice.tasks.cards import card_of
 from skdice.tasks.files import files_of
+from skdice.tasks.numbers import Numbers
 
 
 def test_every_text_estimator_has_a_task_and_every_task_an_estimator():
@@ -54,3 +57,19 @@ def test_a_report_of_entities_leaves_regions_out_as_scores_do():
     report = files_of(TASKS["entities"]).report(None, None, true, found, **how)
     assert "O" not in report
     assert report["micro avg"]["f1"] == 1
+
+
+def test_a_report_of_several_labels_has_a_row_for_a_label_that_training_did_not_have():
+    model = SimpleNamespace(classes_=np.array(["a", "b"]), multilabel_=True)
+    files, y = files_of(TASKS["classification"]), [["a"], ["b", "c"]]
+    report = files.report(model, None, y, np.eye(2, dtype=int), mode="lenient", as_json=True)
+    assert report["c"] == {"precision": 0, "recall": 0, "f1-score": 0, "support": 1}
+    assert report["micro avg"]["recall"] == pytest.approx(2 / 3)
+    assert files.unseen_labels(model, y) == ["c"]
+
+
+def test_files_and_cards_know_every_task():
+    for task in TASKS.values():
+        assert files_of(task).formats
+        assert card_of(task).hub_tag
+    assert files_of(Numbers()).split_strata([0, 1, 1]).tolist() == [0, 1, 1]

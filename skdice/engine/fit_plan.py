@@ -170,7 +170,7 @@ def plan_fit(
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
     validation = None
     if held is not None:
-        validation = Held(held, task.unlabelled(task.encode(model, held.inputs, cuts)))
+        validation = Held(held, encode(model, held.inputs, cuts=cuts))
     drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
     criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
     return FitPlan(

@@ -20,6 +20,7 @@ from skdice.inputs.labels import label_table
 from skdice.inputs.rows import as_row_list, plain_values, row_keys
 from skdice.inputs.sentences import as_sentences
 from skdice.inspection.suspects import Record, innermost, texts_of, with_texts
+from skdice.tasks.files import files_of
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {
@@ -101,8 +102,9 @@ def find_next(
         model = estimator
     with naming({"X": "pool"}):
         check_rows(estimator, pool)
-        rows_are = getattr(getattr(model, "task", None), "rows_are", "lines")
-        texts = as_sentences(pool) if rows_are == "blocks" else texts_of(pool)
+        task = getattr(model, "task", None)
+        of_tokens = task is not None and files_of(task).rows_are == "blocks"
+        texts = as_sentences(pool) if of_tokens else texts_of(pool)
         if not sparse.issparse(pool):
             as_row_list("X", pool, may_be_empty=False)
         keys = row_keys(pool) if texts is None else [*map(key_of, texts)]

@@ -197,14 +197,10 @@ class Task(ABC):
     def dataset(
         self, model: Model, windows: Windows[Any], targets: Any, weights: np.ndarray | None
     ) -> EncodedDataset:
-        """Return windows, each with its target and the weight of its row."""
+        """Return windows, each with its target, if there are targets, and the weight of its row."""
         if targets is not None:
             targets = self.targets(model, windows, targets)
         return EncodedDataset(windows, targets, None if weights is None else weights[windows.rows])
-
-    def unlabelled(self, windows: Any) -> Any:
-        """Return windows as a data set without targets."""
-        return EncodedDataset(windows)
 
     @abstractmethod
     def criterion(

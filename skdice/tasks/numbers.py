@@ -119,13 +119,11 @@ class Numbers(Classification):
 
     def dataset(self, model: Model, windows: Any, targets: Any, weights: np.ndarray | None) -> Any:
         """Return rows with their targets and weights."""
+        if targets is None:
+            return NumericDataset(windows)
         if model.multilabel_:
             return NumericDataset(windows, targets.astype(windows.dtype), weights)
         return NumericDataset(windows, places_of(targets, model.classes_), weights)
-
-    def unlabelled(self, windows: Any) -> Any:
-        """Return rows as a data set without targets."""
-        return NumericDataset(windows)
 
     # ---- predictions
 
