@@ -73,10 +73,8 @@ def rates(model):
 def test_epochs_and_rates_follow_from_rows_and_batches(tiny_backbone, params, epochs, rate):
     model = classifier(tiny_backbone, **params).fit(TEXTS, LABELS)
     assert (model.max_epochs_, model.n_iter_, model.net_.max_epochs) == (epochs,) * 3
-    assert [epoch["max_epochs"] for epoch in model.history_] == [epochs] * epochs
     # A number given alone does not spoil the other.
     assert model.lr_ == model.net_.lr == rate
-    assert {epoch["peak_lr"] for epoch in model.history_} == {model.lr_}
 
 
 @pytest.mark.parametrize(
@@ -310,9 +308,8 @@ def test_a_fit_goes_on_from_the_checkpoints_of_one_with_the_same_numbers(tiny_ba
 
 def test_what_was_chosen_is_saved_and_shown(tiny_backbone, tmp_path, capsys):
     model = classifier(tiny_backbone, verbose=1).fit(TEXTS, LABELS)
-    few, first = capsys.readouterr().out.splitlines()[:2]
-    assert few.startswith("4 of 20 texts are of the rarer class")
-    assert first.startswith("lr 0.0001, 4 epochs, 4 updates, batches of 32, fp32 (so small an")
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "lr 0.0001, 4 epochs, 4 updates, batches of 32"
     read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "model"))
     for other in (read, pickle.loads(pickle.dumps(model))):
         assert (other.lr_, other.max_epochs_) == (1e-4, 4)
