@@ -44,7 +44,7 @@ OLD_NAMES = {
         "ClassFrequencyDisplay": "examples/entities_and_answers/plot_rare_types.py draws it",
         "Imbalance": "call imbalance, which gives one",
         "LossGradientDisplay": "examples/losses/plot_loss_slopes.py draws it",
-        "TverskySweepDisplay": "examples/losses/plot_tversky_search.py draws it",
+        "TverskySweepDisplay": "examples/losses/plot_loss_slopes.py draws it",
         "reading_imbalance": "an answer is two positives, its start and end, among the tokens",
         "span_hits": "compare predict_spans with the true spans, as in "
         "[(span[:3] in there, span.score) for there, row in zip(y, spans) for span in row]",

@@ -23,7 +23,7 @@ ends = ["a prize", "a phone", "tonight", "on Friday", "the tickets"]
 labels = ["spam" if rng.random() < 0.2 else "ham" for _ in range(500)]
 kinds = {"spam": spam, "ham": ham}
 texts = [rng.choice(kinds[y]).format(rng.choice(ends)) for y in labels]
-model = DiceSequenceClassifier(loss="ce", max_epochs=3, random_state=0)
+model = DiceSequenceClassifier(max_epochs=3, random_state=0)
 model.fit(texts[:300], labels[:300]).save_pretrained("spam-model")
 texts, labels = texts[300:], labels[300:]
 

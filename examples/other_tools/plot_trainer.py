@@ -5,101 +5,96 @@ The losses in the Hugging Face Trainer
 ``for_trainer`` makes any loss of skdice one that the Trainer of transformers takes. Gradient
 accumulation then equals one big batch. It needs ``pip install accelerate``, as the Trainer does.
 
-The model is a tiny BERT with random weights, made here, so nothing is downloaded. In your own work,
-use ``AutoModelForSequenceClassification``.
+The encoder is MiniLM, and the texts are messages that ship with skdice: one in six is spam.
 """
 
 import tempfile
-from typing import Any
+from importlib.resources import files
 
-import matplotlib.pyplot as plt
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
+import numpy as np
+from sklearn.metrics import f1_score
+from sklearn.model_selection import train_test_split
 from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
     DataCollatorWithPadding,
-    PreTrainedTokenizerFast,
     PrinterCallback,
     Trainer,
     TrainingArguments,
     set_seed,
 )
 
-from skdice.losses import Loss, for_trainer
+from skdice.backbones import DEFAULT_BACKBONE, find_backbone
+from skdice.datasets import read_table
+from skdice.losses import for_trainer
 
-# One sentence in eight is spam: label 1. The others, label 0, are the background.
-ORDINARY = ["the bus is late", "lunch at noon", "rain in the hills"]
-ORDINARY += ["we met near the bridge", "the report is ready"]
-ORDINARY += ["see you at the river", "a new road to town"]
-SENTENCES = [(f"{text} {day}", 0) for text in ORDINARY for day in range(8)]
-SENTENCES += [(f"claim your free prize now {day}", 1) for day in range(8)]
-
-words = sorted({word for text, _ in SENTENCES for word in text.split()})
-vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", *words])}
-word_level = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
-word_level.pre_tokenizer = Whitespace()
-tokenizer = PreTrainedTokenizerFast(
-    tokenizer_object=word_level, pad_token="[PAD]", unk_token="[UNK]"
+texts, labels = read_table(
+    files("skdice.datasets") / "data/town_messages.csv"
 )
-config = BertConfig(
-    vocab_size=len(tokenizer),
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=32,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-    num_labels=2,
+X, X_test, y, y_test = train_test_split(
+    texts, labels, train_size=0.5, stratify=labels, random_state=0
 )
+encoder = find_backbone(DEFAULT_BACKBONE)  # a folder; or an id of the hub
+tokenizer = AutoTokenizer.from_pretrained(encoder)
 
 
-# %%
-# ``compute_loss_func=`` takes the loss. ``background=0`` names the class that is not rare. With
-# ``loss=None`` the model uses its own.
-def train(loss: str | Loss | None, **settings: Any) -> list[float]:
-    """Train, and return the loss of each update."""
-    set_seed(0)
-    data = [{**tokenizer(text), "labels": y} for text, y in SENTENCES]
-    with tempfile.TemporaryDirectory() as folder:
-        defaults: dict[str, Any] = dict(
-            output_dir=folder,
-            max_steps=3,
-            per_device_train_batch_size=16,
-            learning_rate=1e-2,
-            logging_steps=1,
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            disable_tqdm=True,
-            dataloader_pin_memory=False,
-        )
-        loss_func = (
-            None if loss is None else for_trainer(loss, background=0)
-        )
-        trainer = Trainer(
-            model=BertForSequenceClassification(config),
-            args=TrainingArguments(**{**defaults, **settings}),
-            train_dataset=data,
-            data_collator=DataCollatorWithPadding(tokenizer),
-            compute_loss_func=loss_func,
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
+def rows(texts, labels):
+    """Rows for the Trainer; label 0, ham, is the background."""
     return [
-        row["loss"] for row in trainer.state.log_history if "loss" in row
+        {**tokenizer(text, truncation=True), "labels": int(y == "spam")}
+        for text, y in zip(texts, labels, strict=True)
     ]
 
 
 # %%
-# Each loss, update by update. Their scales differ, so compare models by F1 and not by these values.
-fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")
+# ``compute_loss_func=`` takes the loss. ``background=0`` names the class that is not rare. With
+# ``None`` the model uses its own.
+def train(loss, max_epochs=3):
+    """F1 of the spam on test messages."""
+    set_seed(0)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            model=AutoModelForSequenceClassification.from_pretrained(
+                encoder, num_labels=2
+            ),
+            args=TrainingArguments(
+                output_dir=folder,
+                num_train_epochs=max_epochs,
+                per_device_train_batch_size=16,
+                learning_rate=1e-4,
+                save_strategy="no",
+                report_to="none",
+                use_cpu=True,
+                disable_tqdm=True,
+                dataloader_pin_memory=False,
+            ),
+            train_dataset=rows(X, y),
+            data_collator=DataCollatorWithPadding(tokenizer),
+            compute_loss_func=loss,
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+        logits = trainer.predict(rows(X_test, y_test)).predictions
+    found = np.where(logits.argmax(axis=-1) == 1, "spam", "ham")
+    return f1_score(y_test, found, pos_label="spam", zero_division=0)
+
+
+print(f"{train(None):.2f} the model's own loss")
+print(f"{train(for_trainer('dsc', background=0)):.2f} dsc")
+
+# %%
+# The same in skdice, with the same numbers, for comparison:
+import matplotlib.pyplot as plt
+
+from skdice import DiceSequenceClassifier
+
+scores = {}
 for loss in ("ce", "dsc"):
-    values = train(loss, max_steps=20)
-    print(f"{loss}: from {values[0]:.4f} to {values[-1]:.4f}")
-    ax.plot(range(1, 21), values, label=loss)
-ax.set(xlabel="update", ylabel="loss")
-ax.legend()
+    model = DiceSequenceClassifier(
+        loss=loss, max_epochs=3, batch_size=16, lr=1e-4, random_state=0
+    )
+    scores[loss] = model.fit(X, y).score(X_test, y_test)
+fig, ax = plt.subplots(figsize=(4, 2), layout="constrained")
+ax.barh(list(scores), list(scores.values()))
+ax.set(xlabel="F1 of the spam, by skdice")
 plt.show()

@@ -52,8 +52,8 @@ print(*lines[:4], sep="\n")
 # columns of 0 and 1, named by ``label_columns=``. The rows are cut into three parts: to train on,
 # to tune the decision on, and to look at once, at the end.
 #
-# ``DiceSequenceClassifier`` sees lists of names and makes a yes or no for each label. It needs no
-# ``MultiLabelBinarizer``. ``max_epochs=2`` keeps this page short: without it, ``fit`` chooses.
+# ``DiceSequenceClassifier`` sees lists of names and makes a yes or no for each label. The loss is
+# cross-entropy, as the decision is tuned afterwards. ``max_epochs=2`` keeps this page short.
 from skdice import DiceSequenceClassifier
 from skdice.datasets import read_table
 

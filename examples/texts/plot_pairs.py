@@ -56,7 +56,7 @@ print(frame.head().to_string())
 # A baseline comes first. ``TfidfClassifier`` is a logistic regression on the words that two
 # questions share and do not share. ``DiceSequenceClassifier`` reads both questions together, so
 # that it can compare their words. The labels are 0 and 1, so 1 is the positive class, and ``score``
-# is its F1. ``max_epochs=8`` keeps this page short: leave it out, and ``fit`` chooses.
+# is its F1. The loss is cross-entropy, as the decision is tuned. ``max_epochs=8`` keeps it short.
 from skdice import DiceSequenceClassifier, TfidfClassifier
 from skdice.datasets import read_table
 
