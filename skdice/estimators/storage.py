@@ -33,8 +33,8 @@ from skdice.folders import replaced
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import Task
 
-# Parameters of earlier versions that change no prediction.
-GONE = {"resume"}
+# Parameters of earlier versions that change no prediction, as far as a class has them no more.
+GONE = {"resume", "language"}
 FORMAT = 4
 STATE = "skdice.json"
 HEAD = "head.safetensors"
@@ -254,7 +254,8 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
         )
     _check_files(folder, state["files"])
     with _reading(folder):
-        params = {k: v for k, v in state["params"].items() if k not in GONE}
+        gone = GONE - set(cls._get_param_names())
+        params = {k: v for k, v in state["params"].items() if k not in gone}
         if isinstance(params.get("checkpoint_every"), str):  # "60s"
             params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
         for name in {"loss", "end_loss", "match_loss"} & set(params):
