@@ -14,7 +14,7 @@ PARAMETERS = {
     "epochs": "did you mean max_epochs?",
     "per_device_train_batch_size": "did you mean batch_size?",
     "model_name": "did you mean backbone?",
-    "class_weight": "did you mean one of a loss, as in loss=CrossEntropyLoss(class_weight=...)?",
+    "class_weight": "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)",
     "misaligned": "it is on_misaligned now",
     "label_all_subwords": "a word is predicted at its first subword",
     "cache": "give Pipeline(memory=...) of scikit-learn a folder",
