@@ -6,42 +6,11 @@ A class describes its own parameters, and those by which it means something of i
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import re
 from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
-
-
-# What people give by the names of other libraries or of earlier versions: the parameter that it is
-# here, and what to do.
-_OTHER_NAMES = {
-    "learning_rate": ("lr", "did you mean lr?"),
-    "num_train_epochs": ("max_epochs", "did you mean max_epochs?"),
-    "epochs": ("max_epochs", "did you mean max_epochs?"),
-    "per_device_train_batch_size": ("batch_size", "did you mean batch_size?"),
-    "model_name": ("backbone", "did you mean backbone?"),
-    "class_weight": ("loss", "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)"),
-    "cache": ("pairs", "give Pipeline(memory=...) of scikit-learn a folder"),
-}
-
-
-def with_way_out(cls: Class) -> Class:
-    """Let a class name its parameter when it is given one by a name from elsewhere."""
-    init: Any = vars(cls)["__init__"]
-    known = inspect.signature(init).parameters
-
-    @functools.wraps(init)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        for name in kwargs.keys() & _OTHER_NAMES.keys() - known.keys():
-            here, advice = _OTHER_NAMES[name]
-            if here in known:
-                raise TypeError(f"{cls.__name__} has no {name}: {advice}")
-        init(self, *args, **kwargs)
-
-    cls.__init__ = __init__  # type: ignore[misc]
-    return cls
 
 
 def _entries(section: str) -> dict[str, str]:
@@ -162,7 +131,6 @@ def documented(cls: Class) -> Class:
 
     The signature gets the order of the docstring.
     """
-    with_way_out(cls)
     doc = inspect.cleandoc(cls.__doc__ or "")
     parts = re.split(r"(?m)^((?:Parameters|Attributes)\n-+\n)((?:.+\n)+)", doc)
     if len(parts) == 1:  # `python -OO` removes docstrings

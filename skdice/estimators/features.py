@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,14 +22,13 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.vectors import run_encoder, vectors_of_rows
-from skdice.estimators._documented import with_way_out
+from skdice.estimators.old_names import OldNames
 from skdice.inputs.texts import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 
 
-@with_way_out
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OldNames):
     """Turn texts, or pairs of texts, into vectors of a transformer that is not trained.
 
     Resamplers that interpolate, such as SMOTE, and every classifier of scikit-learn can follow it

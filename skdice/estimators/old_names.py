@@ -12,10 +12,12 @@ PARAMETERS = {
     "learning_rate": "did you mean lr?",
     "num_train_epochs": "did you mean max_epochs?",
     "epochs": "did you mean max_epochs?",
+    "per_device_train_batch_size": "did you mean batch_size?",
     "model_name": "did you mean backbone?",
     "class_weight": "did you mean one of a loss, as in loss=CrossEntropyLoss(class_weight=...)?",
     "misaligned": "it is on_misaligned now",
     "label_all_subwords": "a word is predicted at its first subword",
+    "cache": "give Pipeline(memory=...) of scikit-learn a folder",
     "resume": "delete the folder of checkpoint_dir to begin anew",
 }
 # What takes the place of a value.
@@ -60,7 +62,8 @@ def as_now(params: dict[str, Any]) -> dict[str, Any]:
             "it was trained with label_all_subwords=True, which is gone: read it with the skdice "
             "that saved it, or fit anew"
         )
-    params.pop("resume", None)
+    for name in ("resume", "language"):  # they changed no prediction
+        params.pop(name, None)
     if "misaligned" in params:
         params["on_misaligned"] = params.pop("misaligned")
     for name in VALUES.keys() & params.keys():

@@ -204,7 +204,10 @@ def _problem(multilabel: bool, logits: Tensor, target: Tensor) -> tuple[str, int
 
 def _spread(name: str, values: Tensor, shape: torch.Size, device: torch.device) -> Tensor:
     """A mask or weights in the shape of the target; one for each example holds for all of it."""
-    values = torch.as_tensor(values, device=device)
+    try:
+        values = torch.as_tensor(values, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
     # (N, 1) is taken as (N,); a transposed array is refused.
     if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
         return values.reshape(shape)

@@ -113,7 +113,7 @@ def test_a_pipeline_with_a_memory_encodes_the_same_texts_once(features, tmp_path
     assert len(calls) == 3  # one fit, and `transform` twice
     np.testing.assert_array_equal(*rows)
     with pytest.raises(
-        TypeError, match=r"TransformerFeatures has no cache: give Pipeline\(memory="
+        TypeError, match=r"TransformerFeatures has no 'cache': give Pipeline\(memory="
     ):
         TransformerFeatures(cache=tmp_path)
 

@@ -243,7 +243,7 @@ def test_blocks_of_rows_are_predicted_as_all_at_once(tiny_backbone, kind, monkey
 
 @pytest.mark.parametrize("cls", [DiceTokenClassifier, DiceClassifier])
 def test_a_name_from_elsewhere_is_told_the_one_here(cls):
-    with pytest.raises(TypeError, match=f"{cls.__name__} has no epochs: did you mean max_epochs"):
+    with pytest.raises(TypeError, match=f"{cls.__name__} has no 'epochs': did you mean max_epochs"):
         cls(epochs=3)
     with pytest.raises(TypeError, match=r"no class_weight: give it to the loss, as loss="):
         cls(class_weight="balanced")
