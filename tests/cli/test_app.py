@@ -691,7 +691,7 @@ def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tin
         called("compare", "--backbone", tiny_backbone, "--out", "c", "--frozen", "none")
     tagger = eval(code).set_params(backbone=tiny_backbone, verbose=0).fit(X, y)
     assert scores["micro avg"]["f1"] == tagger.score(*test)
-    model = eval(grid).set_params(backbone=tiny_backbone, frozen="none")
+    model = eval(grid).set_params(backbone=tiny_backbone, frozen=None)
     found = compare_losses(model, X, y, X_test=test[0], y_test=test[1], losses=losses, seeds=2)
     figures = json.loads((files / "c" / "comparison.json").read_text())["rows"]
     assert [row["label"] for row in figures] == losses
