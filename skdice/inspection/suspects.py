@@ -256,9 +256,9 @@ class _Sentences:
         with np.errstate(divide="ignore"):
             logs = [np.log(table) for table in tables]
         given = [get_spans(tags, scheme) for tags in true]
-        scores = [
-            dict(zip(s, posterior(p, s).tolist(), strict=True))
-            for p, s in zip(logs, given, strict=True)
+        scores: list[dict[Any, float]] = [
+            dict(zip(spans, posterior(log_p, spans).tolist(), strict=True))
+            for log_p, spans in zip(logs, given, strict=True)
         ]
         threshold = _mean_of_types(scores)
         for i, known in enumerate(scores):
