@@ -10,7 +10,6 @@ import pytest
 
 from skdice import DiceTokenClassifier
 from skdice.datasets import read_conll, read_conllu, read_squad, read_table, write_conll
-from skdice.metrics import span_report
 
 Columns = list[list[str]]
 
@@ -35,13 +34,6 @@ def test_a_reader_of_questions_returns_pairs_and_answers(tmp_path: Path) -> None
     assert_type(X, list[tuple[str, str]])
     assert_type(y, list[list[tuple[int, str]]])
     assert (X, y) == ([("Who?", "Ann sings.")], [[]])
-
-
-def test_a_report_is_a_text_or_a_dict() -> None:
-    tags = [["B-PER", "O"]]
-    assert assert_type(span_report(tags, tags), str).count("1.000") == 12
-    table = assert_type(span_report(tags, tags, output_dict=True), dict[str, dict[str, float]])
-    assert table["PER"]["support"] == 1
 
 
 def test_rows_are_any_container_with_an_order(tmp_path: Path) -> None:

@@ -89,20 +89,14 @@ columns, or sets of names
     4.0
     """
     several = multilabel or is_indicator(y)
-    rows = [] if several else as_row_list("y", y)
-    if not several and not rows:
-        raise ValueError("y is empty: give at least one label")
+    rows = [] if several else as_row_list("y", y, may_be_empty=False)
     tagged = holds_tags(rows)
     labels = None if tagged else read_labels(y)
     if labels is not None and labels.multilabel:
         check_choice("background of several labels a row", background, ("auto",))
         return _of_several(labels)
     counts = _frequent_first(_tags_in(rows) if labels is None else Counter(labels.values.tolist()))
-    if isinstance(background, str) and background == "auto":
-        background = _background(counts, tagged)
-    elif background is not None:
-        names = list(counts)
-        background = names[position("background", background, names, "labels")]
+    background = _background(counts, tagged, background)
     negative = counts[background] if background is not None else 0
     unit = "tokens" if tagged else "examples"
     return Imbalance(unit, negative, sum(counts.values()) - negative, background, counts)
@@ -135,7 +129,11 @@ def _frequent_first(n_of: dict[Any, int]) -> dict[Any, int]:
     return dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
 
 
-def _background(counts: dict[Any, int], tagged: bool) -> Any:
+def _background(counts: dict[Any, int], tagged: bool, given: Any) -> Any:
+    if given is None:
+        return None
+    if not (isinstance(given, str) and given == "auto"):
+        return [*counts][position("background", given, [*counts], "labels")]
     if tagged:
         return "O" if "O" in counts else None
     if len(counts) != 2:

@@ -13,7 +13,7 @@ from skdice.estimators.tuned.decision import Decision
 from skdice.inspection.axes import given_axes, label_of, pyplot
 from skdice.metrics.decisions.bounds import Bound
 from skdice.metrics.decisions.chosen_objective import LOG_LOSS, in_full, resolve_scoring
-from skdice.metrics.decisions.held_out_rows import ClassRows, SpanRows
+from skdice.metrics.decisions.held_out_rows import ClassRows, HeldOutRows, SpanRows
 from skdice.metrics.decisions.objectives import Objective
 from skdice.metrics.decisions.rejection import RejectAt
 
@@ -135,26 +135,14 @@ class DecisionDisplay:
             )
         if decision.objective == LOG_LOSS:
             decision.objective = resolve_scoring("auto", kind, tuned.classes_)
-        objective, classes = decision.objective, tuned.classes_.tolist()
-        names = {name: [i] for i, name in enumerate(classes)}
-        if kind == "two":
-            names = {classes[tuned.positive_]: [0]}
-        elif isinstance(rows, SpanRows):
-            names = rows.of_types(True)
-        of_all = label is None or callable(objective) or isinstance(rows, ClassRows)
+        objective = decision.objective
+        names = _places(decision)
         everything = [i for group in names.values() for i in group]
+        of_all = label is None or callable(objective) or isinstance(rows, ClassRows)
         if label is not None:
-            at = position("label", label, list(names), "labels")
-            together = list(names.values())[at]
-        elif isinstance(rows, ClassRows):
-            counts = np.bincount(rows.truth[rows.truth >= 0], minlength=rows.n_biases)
-            together = [int(np.where(counts, counts, np.inf).argmin())]
-            label = classes[together[0]]
+            together = [*names.values()][position("label", label, [*names], "labels")]
         else:
-            together = everything
-            label = "" if len(names) > 1 else next(iter(names), "")
-            if isinstance(rows, SpanRows) and len(together) == rows.n_biases:
-                raise ValueError(f"label=None needs the tag 'O': give one of {list(names)}")
+            label, together = _usual(rows, names, everything)
         bounded = together if getattr(objective, "each", True) else everything
         curves = _curves(decision, together, bounded, of_all, bias)
         whole = isinstance(objective, Objective)
@@ -192,6 +180,29 @@ class DecisionDisplay:
             ax.set_title("precision {:.2f}, recall {:.2f}".format(*chosen))
         self.figure_, self.axes_ = panels[0].figure, panels
         return self
+
+
+def _places(decision: Decision) -> dict[Any, list[int]]:
+    """The biases of each label or type of span."""
+    classes = decision.tuned.classes_.tolist()
+    if decision.kind == "two":
+        return {classes[decision.tuned.positive_]: [0]}
+    if isinstance(decision.rows, SpanRows):
+        return decision.rows.of_types(True)
+    return {name: [i] for i, name in enumerate(classes)}
+
+
+def _usual(
+    rows: HeldOutRows, names: dict[Any, list[int]], everything: list[int]
+) -> tuple[Any, list[int]]:
+    """The label that gets the bias where none is asked for: the rarest of classes, or all."""
+    if isinstance(rows, ClassRows):
+        counts = np.bincount(rows.truth[rows.truth >= 0], minlength=rows.n_biases)
+        rarest = int(np.where(counts, counts, np.inf).argmin())
+        return [*names][rarest], [rarest]
+    if isinstance(rows, SpanRows) and len(everything) == rows.n_biases:
+        raise ValueError(f"label=None needs the tag 'O': give one of {list(names)}")
+    return "" if len(names) > 1 else next(iter(names), ""), everything
 
 
 def _curves(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
+from skdice._checks import as_numbers, check_choice, check_has, check_range, checked, naming, shown
 from skdice._fitting import layers
 from skdice._tables import frame_of
 from skdice._types import Data
@@ -93,8 +93,7 @@ def find_next(
 ) -> tuple[list[Record], Sequence[str]]:
     """The rows as dicts, and the names of their columns."""
     check_choice("strategy", strategy, STRATEGIES)
-    if n < 1:
-        raise ValueError(f"n={n!r} must be 1 or more")
+    check_range(1, n=n)
     check_has("estimator", estimator, "predict", "predict_proba")
     check_is_fitted(estimator)
     model = innermost(estimator)
@@ -119,21 +118,26 @@ def find_next(
         vectors = _vectors_of(estimator, model, pool, texts)
     n = min(n, len(rows))
     halves = [("positives", (n + 1) // 2), ("margin", n // 2)]
-    chosen: dict[int, tuple[str, float]] = {}
+    records: list[Record] = []
     for part, size in halves if strategy == "mixed" else [(strategy, n)]:
-        left = np.array([row for row in rows if row not in chosen], dtype=int)
-        if part == "spread":
-            middle = np.linalg.norm(vectors[left] - vectors[left].mean(axis=0), axis=1)
-            picked, values = _furthest_first(vectors[left], size, first=int(middle.argmin()))
-        else:
-            picked = np.argsort(-scores[part][left], kind="stable")[:size]
-            values = scores[part][left[picked]]
-        for row, value in zip(left[picked].tolist(), values.tolist(), strict=True):
-            chosen[row] = REASONS[part], value
-    records: list[Record] = [
-        {"row": row, "reason": r, "score": value} for row, (r, value) in chosen.items()
-    ]
+        taken = {record["row"] for record in records}
+        left = np.array([row for row in rows if row not in taken], dtype=int)
+        records += _picked(part, size, left, scores, vectors)
     return with_texts(records, ("row", "reason", "score"), texts)
+
+
+def _picked(
+    part: str, size: int, left: np.ndarray, scores: dict[str, np.ndarray], vectors: Any
+) -> list[Record]:
+    """The best of the rows that are left, by one strategy."""
+    if part == "spread":
+        middle = np.linalg.norm(vectors[left] - vectors[left].mean(axis=0), axis=1)
+        picked, values = _furthest_first(vectors[left], size, first=int(middle.argmin()))
+    else:
+        picked = np.argsort(-scores[part][left], kind="stable")[:size]
+        values = scores[part][left[picked]]
+    pairs = zip(left[picked].tolist(), values.tolist(), strict=True)
+    return [{"row": row, "reason": REASONS[part], "score": value} for row, value in pairs]
 
 
 def key_of(row: Any) -> Any:

@@ -256,14 +256,11 @@ class _Sentences:
         with np.errstate(divide="ignore"):
             logs = [np.log(table) for table in tables]
         given = [get_spans(tags, scheme) for tags in true]
-        scores = [
-            dict(zip(s, posterior(p, s).tolist(), strict=True))
-            for p, s in zip(logs, given, strict=True)
+        scores: list[dict[Any, float]] = [
+            dict(zip(spans, posterior(log_p, spans).tolist(), strict=True))
+            for log_p, spans in zip(logs, given, strict=True)
         ]
-        of_type: dict[str, list[float]] = {}
-        for span, score in chain.from_iterable(row.items() for row in scores):
-            of_type.setdefault(span[0], []).append(score)
-        threshold = {kind: np.mean(values) for kind, values in of_type.items()}
+        threshold = _mean_of_types(scores)
         for i, known in enumerate(scores):
             for ours, model in pairs_by_span(given[i], get_spans(pred[i], scheme)):
                 trusted = ours is not None and not _below(known[ours], threshold[ours[0]])
@@ -287,6 +284,14 @@ class _Sentences:
         sides = ((s and s[0], *place) for s, place in zip((ours, model), places, strict=True))
         found = (row, kind, *chain(*sides), *scores, self.text(row, start, end))
         return dict(zip(SPAN_COLUMNS, found, strict=True))
+
+
+def _mean_of_types(scores: list[dict[Any, float]]) -> dict[str, Any]:
+    """The mean score of the spans of each type."""
+    of_type: dict[str, list[float]] = {}
+    for span, score in chain.from_iterable(row.items() for row in scores):
+        of_type.setdefault(span[0], []).append(score)
+    return {kind: np.mean(values) for kind, values in of_type.items()}
 
 
 class _Texts(_Sentences):

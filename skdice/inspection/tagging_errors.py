@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PARTS = ("type", "start", "end")
+# A terminal of 80 columns shows the first and the last: what is wrong, and not where.
+COLUMNS = (
+    *("row", "kind", "true_type", "sentence", "true_start", "true_end"),
+    *("pred_start", "pred_end", "confidence", "pred_type", "text"),
+)
 
 
 @checked
@@ -104,25 +109,16 @@ def span_errors(
         _errors(get_spans(there, scheme), get_spans(found, scheme))
         for there, found in zip(true, pred, strict=True)
     ]
-    records = [
-        {"row": i, "kind": kind_of(*pair), **_place("true", pair[0]), **_place("pred", pair[1])}
-        for i, row in enumerate(errors)
-        for pair in row
-    ]
+    records = [_record(i, *pair) for i, row in enumerate(errors) for pair in row]
     if proba is not None:
         scores = chain.from_iterable(_confidences(errors, proba, classes, scheme))
         for record, score in zip(records, scores, strict=True):
             record["confidence"] = float(score)
     if sentences is not None:
-        for record, (right, wrong) in zip(records, chain.from_iterable(errors), strict=True):
-            tokens, (_, start, end) = sentences[record["row"]], wrong or right or ("", 0, 0)
-            record |= {"text": " ".join(tokens[start:end]), "sentence": " ".join(tokens)}
-    # A terminal of 80 columns shows the first and the last: what is wrong, and not where.
-    sentence, text = ([] if X is None else [name] for name in ("sentence", "text"))
-    places = ["true_start", "true_end", "pred_start", "pred_end"]
-    scored = [] if proba is None else ["confidence"]
-    columns = ["row", "kind", "true_type", *sentence, *places, *scored, "pred_type", *text]
-    return frame_of(records, columns)
+        for record, pair in zip(records, chain.from_iterable(errors), strict=True):
+            record |= _text(sentences[record["row"]], pair)
+    source = {"confidence": proba, "sentence": X, "text": X}  # of the columns that need one
+    return frame_of(records, [name for name in COLUMNS if source.get(name, name) is not None])
 
 
 def _check_lengths_are_those_of(true: list[list[Any]], **given: Any) -> None:
@@ -141,9 +137,20 @@ def _errors(true: list[Span], pred: list[Span]) -> list[Pair]:
     return sorted(wrong, key=lambda pair: (pair[0] or pair[1] or ("", 0))[1])
 
 
+def _record(row: int, right: Span | None, wrong: Span | None) -> dict[str, Any]:
+    places = {**_place("true", right), **_place("pred", wrong)}
+    return {"row": row, "kind": kind_of(right, wrong), **places}
+
+
 def _place(name: str, span: Span | None) -> dict[str, Any]:
     values = span or (None, None, None)
     return {f"{name}_{part}": value for part, value in zip(PARTS, values, strict=True)}
+
+
+def _text(tokens: list[str], pair: Pair) -> dict[str, str]:
+    """The words of the predicted span of an error, or of the missed one, and its sentence."""
+    _, start, end = pair[1] or pair[0] or ("", 0, 0)
+    return {"text": " ".join(tokens[start:end]), "sentence": " ".join(tokens)}
 
 
 def _confidences(

@@ -141,12 +141,15 @@ def judged(
     Those that reach into what nobody annotated are left out. `true` holds tags, or without a scheme
     spans, whose type is None where nobody annotated.
     """
-    if scheme is None:
-        gaps = [span for span in true if span[0] is None]
-        known = (s for s in spans if not any(s.start < g[2] and g[1] < s.end for g in gaps))
-        return [(span, span[:3] in true) for span in known]
-    there = set(get_spans(true, scheme))
-    return [(s, s[:3] in there) for s in spans if None not in true[s.start : s.end]]
+    if scheme is not None:
+        there = set(get_spans(true, scheme))
+        return [(s, s[:3] in there) for s in spans if None not in true[s.start : s.end]]
+    gaps = [span for span in true if span[0] is None]
+
+    def is_known(span: ScoredSpan) -> bool:
+        return not any(span.start < gap[2] and gap[1] < span.end for gap in gaps)
+
+    return [(span, span[:3] in true) for span in filter(is_known, spans)]
 
 
 class SpanScales:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -106,8 +106,7 @@ def span_precision_recall_fscore_support(
 
 
 def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: float) -> Any:
-    sets = [{(i, *span) for i, row in enumerate(rows) for span in row} for rows in (pred, true)]
-    n_of = [Counter(span[1] for span in spans) for spans in (sets[0] & sets[1], *sets)]
+    n_of = _n_of_types(true, pred)
     types = sorted(set(n_of[1]) | set(n_of[2])) if labels is None else list(labels)
     counts = np.array([[n[kind] for kind in types] for n in n_of], dtype=np.int64).reshape(3, -1)
     if average == "micro":
@@ -121,6 +120,12 @@ def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: 
     weights = support if average == "weighted" and support.any() else None
     p, r, f = np.average(scores, axis=1, weights=weights).tolist()
     return p, r, f, int(support.sum())
+
+
+def _n_of_types(true: Spans, pred: Spans) -> list[Counter[str]]:
+    """The number of right, of predicted and of true spans of each type."""
+    sets = [{(i, *span) for i, row in enumerate(rows) for span in row} for rows in (pred, true)]
+    return [Counter(span[1] for span in spans) for spans in (sets[0] & sets[1], *sets)]
 
 
 @checked
@@ -206,26 +211,6 @@ def token_f1_score(
     )[2]
 
 
-@overload
-def span_report(
-    y_true: Rows,
-    y_pred: Rows,
-    *,
-    scheme: str = "auto",
-    mode: str = "lenient",
-    output_dict: Literal[False] = False,
-    digits: int = 3,
-) -> str: ...
-@overload
-def span_report(
-    y_true: Rows,
-    y_pred: Rows,
-    *,
-    scheme: str = "auto",
-    mode: str = "lenient",
-    output_dict: Literal[True],
-    digits: int = 3,
-) -> dict[str, dict[str, float]]: ...
 @checked
 def span_report(
     y_true: Rows,
@@ -235,7 +220,7 @@ def span_report(
     mode: str = "lenient",
     output_dict: bool = False,
     digits: int = 3,
-) -> str | dict[str, dict[str, float]]:
+) -> Any:
     """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
 
     Parameters

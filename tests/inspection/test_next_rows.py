@@ -287,7 +287,7 @@ def test_a_list_without_pandas(without):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n": 0}, "n=0 must be 1 or more"),
+        ({"n": 0}, "n=0 must be at least 1"),
         ({"n": "3"}, "n='3' must be an integer"),
         ({"strategy": "best"}, "strategy='best' must be one of"),
         ({"vectors": POOL[:3]}, "vectors has 3 rows and pool 60"),

@@ -299,11 +299,11 @@ def test_a_test_of_a_bound_against_all_ways_to_divide(confidence):
             for pair in zip(hits, trials, strict=True)
         ]
         level = [1 - confidence]
-        assert bound.sure(hits, trials, share, level)[0].tolist() == expected
+        assert bound._sure(hits, trials, share, level)[0].tolist() == expected
         same = np.full(6, trials[0])
         hits = rng.integers(trials[0] + 1, size=6)
         expected = [fisher(int(k), int(trials[0]), share) <= 1 - confidence for k in hits]
-        assert bound.sure(hits, same, share, level)[0].tolist() == expected
+        assert bound._sure(hits, same, share, level)[0].tolist() == expected
         least = bound._fewest_trials(share, 20_000)
         assert fisher(least, least, share) <= 1 - confidence
         assert all(fisher(n, n, share) > 1 - confidence for n in range(1, least))
@@ -317,7 +317,7 @@ def test_a_promise_breaks_seldom_whatever_the_true_share():
     for share, level, *sizes in (*shares, *low):
         bound = RecallAtPrecision(share)
         for n in sizes or (20, 45, 130):
-            (sure,) = bound.sure(np.arange(n + 1), np.full(n + 1, n), share, [level])
+            (sure,) = bound._sure(np.arange(n + 1), np.full(n + 1, n), share, [level])
             for times in (0.5, 1, 3):
                 new = int(np.ceil(n * times))
                 missed = np.arange(new + 1) < share * new - 1e-9
@@ -437,8 +437,8 @@ def test_a_bound_holds_for_new_rows(objective):
                 return found[truth == 1].mean()
             return (~found).mean()
 
-        kept += share(new, new_truth) >= objective.share
-        sure += share(*endless) >= objective.share
+        kept += share(new, new_truth) >= objective._share
+        sure += share(*endless) >= objective._share
     assert n_chosen >= 180
     assert kept >= 0.95 * n_chosen - 4  # the count's standard deviation is 3
     assert sure >= 0.97 * n_chosen
@@ -505,10 +505,10 @@ def test_what_is_named_is_promised(asked, words):
             tuning = tune(rows, asked)
         best = re.search(rf"confidence is {words}([\d.]*\d)", str(warned[0].message))
         assert tuning.promise.promised == pytest.approx(float(best[1]), rel=1e-2)
-        assert tuning.promise.asked == asked.asked
+        assert tuning.promise.asked == asked._asked
         asked_less = type(asked)(tuning.promise.promised, strict=True)
         assert tuning.bias == tune(rows, asked_less).bias
-        assert asked_less.promise(asked_less.share).promised == tuning.promise.promised
+        assert asked_less._promise(asked_less._share).promised == tuning.promise.promised
 
 
 def test_bounds_of_several_labels_alone_and_together():
@@ -591,7 +591,7 @@ def test_bounds_of_spans(each):
         tags = as_tags(new, bias)
         how = {"average": None, "labels": names} if each and at == 0 else {"average": "micro"}
         values = span_precision_recall_fscore_support(new.tags, tags, **how)[at]
-        assert np.min(values) >= objective.share
+        assert np.min(values) >= objective._share
         assert at or np.min(values) < 0.87  # a lower threshold than the plain one
     if each:
         assert bias[0] == bias[2]  # all tags of a type move together
@@ -821,9 +821,9 @@ def test_the_total_of_a_value_is_a_sum_over_all_decisions(n_kinds):
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
 def test_the_errors_of_all_places_of_a_test_add_up_to_what_is_allowed(confidence, monkeypatch):
-    asked, sure = [], RecallAtPrecision.sure
+    asked, sure = [], RecallAtPrecision._sure
     monkeypatch.setattr(
-        RecallAtPrecision, "sure", lambda *given: asked.append(given[-1]) or sure(*given)
+        RecallAtPrecision, "_sure", lambda *given: asked.append(given[-1]) or sure(*given)
     )
     n = np.arange(1, 4001)[:, None]
     bound = RecallAtPrecision(0.5, confidence=confidence)

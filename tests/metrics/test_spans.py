@@ -355,6 +355,20 @@ def test_tokens_that_nobody_annotated_do_not_count(scheme, mode):
             assert Fbeta(average="micro")._value(counts) == scores[0][2]
 
 
+@pytest.mark.parametrize("mode", ["lenient", "strict"])
+@pytest.mark.parametrize("scheme", PREFIXES)
+def test_a_report_and_an_f1_agree_on_ill_formed_tags(scheme, mode):
+    draw = np.random.default_rng(0)
+    tags = ["O", *(f"{prefix}-{kind}" for prefix in PREFIXES[scheme] for kind in "XY")]
+    for _ in range(20):
+        pair = [[draw.choice(tags, n).tolist() for n in (3, 9)] for _ in range(2)]
+        report = span_report(*pair, scheme=scheme, mode=mode, output_dict=True)
+        how = {"scheme": scheme, "mode": mode, "average": "micro"}
+        scores = span_precision_recall_fscore_support(*pair, **how)
+        assert tuple(report["micro avg"].values()) == pytest.approx(scores)
+    assert span_report([["I-A"]], [["I-A"]], scheme="iob2", mode="strict").count("0.000") == 9
+
+
 def test_a_prediction_is_compared_by_its_annotated_tokens():
     y_true = [["B-PER", None, "O", None, None]]
     assert span_f1_score(y_true, [["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]]) == 1

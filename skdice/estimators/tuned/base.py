@@ -124,22 +124,30 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
     def _routed(self, params: dict[str, Any], X_val: Any) -> tuple[dict[str, Any], Any]:
         """The `params` of the estimator's ``fit``, and the groups that folds keep together."""
         groups = params.get("groups")
+        if groups is not None:
+            self._check_makes_folds(X_val)
+        if groups is None or not self._passes_groups():
+            params = {name: value for name, value in params.items() if name != "groups"}
+        if routing_enabled():
+            params = dict(process_routing(self, "fit", **params).estimator.fit)
+        return params, groups
+
+    def _check_makes_folds(self, X_val: Any) -> None:
+        """Refuse groups where nothing is divided into folds."""
         folds = self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")
-        if groups is not None and (X_val is not None or not folds):
+        if X_val is not None or not folds:
             where = "X_val" if X_val is not None else f"cv={self.cv!r}"
             raise ValueError(
                 f"groups are for folds, and {where} makes none: give cv as a number of folds or a "
                 "splitter, or leave groups out"
             )
+
+    def _passes_groups(self) -> bool:
+        """Tell if the estimator, or with routing the splitter, takes the groups too."""
         if routing_enabled():
-            takes = hasattr(self.cv, "split")  # a number of folds requests nothing
-        else:  # a search inside splits by them too
-            takes = has_fit_parameter(self.estimator, "groups") or hasattr(self.estimator, "cv")
-        if groups is None or not takes:
-            params = {name: value for name, value in params.items() if name != "groups"}
-        if routing_enabled():
-            params = dict(process_routing(self, "fit", **params).estimator.fit)
-        return params, groups
+            return hasattr(self.cv, "split")  # a number of folds requests nothing
+        # A search inside splits by them too.
+        return has_fit_parameter(self.estimator, "groups") or hasattr(self.estimator, "cv")
 
     def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Train and held-out indices; for a bound equal rows are on one side."""

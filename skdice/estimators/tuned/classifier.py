@@ -213,10 +213,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         labels, classes, several = self._targets(y, prefit)
         check_rows(self.estimator, X)
         X, y = indexable(X, _rows_of(labels, classes) if several else y)
-        positive = None
-        if len(classes) == 2 and not several:
-            positive = self._positive_of_two(labels, classes, prefit)
-        kind = "labels" if several else "classes" if positive is None else "two"
+        kind = "labels" if several else "two" if len(classes) == 2 else "classes"
+        positive = self._positive_of_two(labels, classes, prefit) if kind == "two" else None
         resolve_scoring(self.scoring, kind, classes, positive)
         self._check_rejecting(classes, several)
         n_positives = partial(_n_positives, classes, positive)

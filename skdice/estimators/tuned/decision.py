@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -84,10 +85,10 @@ def check_folds(tuned: Any, X: Any, targets: Any) -> None:
     """
     try:
         for train, held in tuned._folds(X, targets, None):
-            left = [targets[i] for i in train]
+            left: Any = [targets[i] for i in train]
             if isinstance(tuned, BiasTunedTagger):
-                left = [tag for tags in left for tag in tags if tag is not None]
-            if not len(held) or (np.ndim(left) == 1 and len(set(left)) < 2):
+                left = [*chain.from_iterable(left)]
+            if not len(held) or (np.ndim(left) == 1 and len({*left} - {None}) < 2):
                 raise ValueError("some rows must be held out to tune on, and too few are left")
     except ValueError as error:
         message = f"{error}. Give X_val and y_val to tune on, or more rows"

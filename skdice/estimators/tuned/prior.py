@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from skdice._checks import check_has, checked, naming, position, shown
+from skdice._checks import check_has, checked, is_number, naming, position, shown
 from skdice._types import Data
 from skdice._warn import warn
 from skdice.engine.fit_plan import check_validation
@@ -253,13 +253,7 @@ def _known(
     after, named = before.copy(), np.zeros(len(classes), dtype=bool)
     for label, value in prior.items():
         at = position("prior's label", label, classes.tolist(), "classes")
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-            raise TypeError(f"prior[{label!r}]={shown(value)} must be a number between 0 and 1")
-        if not 0 < value < 1:
-            raise ValueError(
-                f"prior[{label!r}]={value!r} must be between 0 and 1, without the ends"
-            )
-        after[at], named[at] = value, True
+        after[at], named[at] = _frequency(label, value), True
     if not named.any():
         raise ValueError("prior is empty: give the frequency of one class at least")
     if several:
@@ -270,6 +264,14 @@ def _known(
     if not named.all():
         after[~named] *= rest / after[~named].sum()
     return after / after.sum()
+
+
+def _frequency(label: Any, value: Any) -> float:
+    if isinstance(value, bool) or not is_number(value):
+        raise TypeError(f"prior[{label!r}]={shown(value)} must be a number between 0 and 1")
+    if not 0 < value < 1:
+        raise ValueError(f"prior[{label!r}]={value!r} must be between 0 and 1, without the ends")
+    return float(value)
 
 
 def _interval(after: np.ndarray, draws: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
