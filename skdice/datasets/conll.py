@@ -386,9 +386,12 @@ def _pairs_to_write(i: int, tokens: Any, tags: Any) -> list[tuple[str, str]]:
 
 def _check_readable(pairs: list[list[tuple[str, str]]], has_tags: bool) -> None:
     """Refuse a token whose line would be read as something else."""
+    is_first = True
     for i, row in enumerate(pairs):
         for j, (token, tag) in enumerate(row):
-            if _would_be_lost(token, tag, has_tags) or (token[0] == "\ufeff" and row is pairs[0]):
+            is_mark = is_first and token.startswith("\ufeff")
+            is_first = False
+            if is_mark or _would_be_lost(token, tag, has_tags):
                 raise ValueError(
                     f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
                     "so is a document's start, a comment or a byte order mark; change or drop it"
