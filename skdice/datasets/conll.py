@@ -118,10 +118,7 @@ def column_rows(
         remedy = "read it with read_conllu, or give token_column and tag_column"
         raise ValueError(f"{str(source.path)!r} has the ten columns of CoNLL-U: {remedy}")
     separator = source.separator or _separator_of(lines)
-    rows = list(_rows(head, separator))
-    mark = "#" if comment == "auto" else comment
-    plain = [row for row in rows if mark is None or not row.text.startswith(mark)]
-    plain = plain or (rows if comment == "auto" else [])
+    plain = _plain_rows(list(_rows(head, separator)), comment)
     names = lines[0].partition("global.columns =")[2].split()  # CoNLL-U Plus
     if "FORM" in names and token_column is None:
         token_column = names.index("FORM")
@@ -131,6 +128,13 @@ def column_rows(
     if not sentences:
         raise no_tokens(source)
     return Reading(sentences, columns={"token": found.token, "tag": found.tag})
+
+
+def _plain_rows(rows: list[Line], comment: str | None) -> list[Line]:
+    """The lines that are no comments, or all if nothing else is there."""
+    mark = "#" if comment == "auto" else comment
+    plain = [row for row in rows if mark is None or not row.text.startswith(mark)]
+    return plain or (rows if comment == "auto" else [])
 
 
 def _first_lines(source: Source) -> list[tuple[int, str]]:
@@ -357,13 +361,7 @@ def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     pairs = [_pairs_to_write(i, *row) for i, row in enumerate(zip(X, y, strict=True))]
     first = [pair for row in pairs for pair in row][:SAMPLE]
     has_tags = are_tags([tag for _, tag in first])
-    for i, row in enumerate(pairs):
-        for j, (token, tag) in enumerate(row):
-            if _would_be_lost(token, tag, has_tags) or (token[0] == "\ufeff" and row is pairs[0]):
-                raise ValueError(
-                    f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
-                    "so is a document's start, a comment or a byte order mark; change or drop it"
-                )
+    _check_readable(pairs, has_tags)
     blocks = ["".join(f"{token}\t{tag}\n" for token, tag in row) for row in pairs if row]
     begins = "\n" if first and is_header([Line(1, "", list(pair)) for pair in first]) else ""
     write_text(path, begins + "\n".join(blocks))
@@ -384,6 +382,20 @@ def _pairs_to_write(i: int, tokens: Any, tags: Any) -> list[tuple[str, str]]:
                 "tabs, line breaks and white space around a token"
             )
     return list(zip(tokens, tags, strict=True))
+
+
+def _check_readable(pairs: list[list[tuple[str, str]]], has_tags: bool) -> None:
+    """Refuse a token whose line would be read as something else."""
+    is_first = True
+    for i, row in enumerate(pairs):
+        for j, (token, tag) in enumerate(row):
+            is_mark = is_first and token.startswith("\ufeff")
+            is_first = False
+            if is_mark or _would_be_lost(token, tag, has_tags):
+                raise ValueError(
+                    f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
+                    "so is a document's start, a comment or a byte order mark; change or drop it"
+                )
 
 
 def _would_be_lost(token: str, tag: str, has_tags: bool) -> bool:

@@ -55,11 +55,11 @@ def _label(path: Path, name: Any, place: Any, value: Any) -> str:
 def _names(path: Path, place: Any, value: Any) -> list[str]:
     """The names of a list."""
     names = value if isinstance(value, list) else [None]
-    if all(type(name) is int for name in names):
-        if len(names) > 1 and set(names) <= {0, 1}:
-            problem = f"{value!r:.60} holds 0 and 1 for labels without names: write the names of "
-            raise fault(path, place, problem + "those that hold, or a column for each label")
-    elif not all(isinstance(name, str) and name.strip() for name in names):
+    are_numbers = all(type(name) is int for name in names)
+    if are_numbers and len(names) > 1 and set(names) <= {0, 1}:
+        problem = f"{value!r:.60} holds 0 and 1 for labels without names: write the names of "
+        raise fault(path, place, problem + "those that hold, or a column for each label")
+    if not are_numbers and not all(isinstance(name, str) and name.strip() for name in names):
         problem = f"{value!r:.60} is no list of names, as the other rows hold: give "
         problem += '["a", "b"], or [] for a row without labels'
         spans = any(isinstance(name, (list, dict)) for name in names)

@@ -72,13 +72,13 @@ def _fault_of(part: tuple[Any, Any], ruler: Rulers, unit: str) -> str:
     start, end = int(part[0]), int(part[1])
     if start >= end:
         return "it is empty" if start == end else "it ends before it begins"
+    missing = [offset for offset in (start, end) if offset not in ruler]
+    if not missing:
+        return ""
     size = next(reversed(ruler))
-    for offset in (start, end):
-        if offset not in ruler and 0 < offset < size:
-            return f"offset {offset} is inside a character of several {_NAMES[unit]}"
-        if offset not in ruler:
-            return f"it lies outside the text, which has {size} {_NAMES[unit]}"
-    return ""
+    if 0 < missing[0] < size:
+        return f"offset {missing[0]} is inside a character of several {_NAMES[unit]}"
+    return f"it lies outside the text, which has {size} {_NAMES[unit]}"
 
 
 def _located(row: Row, text: str, unit: str) -> list[tuple[int, int] | _Fault]:

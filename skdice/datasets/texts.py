@@ -251,13 +251,14 @@ def text_rows(source: Source, asked: Asked, n_texts: int = 1) -> Reading:
 
 def _load_to_predict(source: Source, asked: Asked) -> Table:
     """The table of a file whose lines are texts as they are, if nothing shows columns."""
-    suffix, first = suffix_of(source.path), "" if source.is_json else source.first_line
-    if source.is_json or source.separator or suffix == ".csv" or first.startswith(_FASTTEXT):
+    if source.is_json or source.separator or suffix_of(source.path) == ".csv":
         return _load(source, asked)
-    if asked.all or source.header:
-        separator = "," if "," in first and "\t" not in first else "\t"
-        return _load(replace(source, separator=separator, content=source.text), asked)
-    if suffix == ".tsv" or ("\t" in first and source.in_json is None):
+    first = source.first_line
+    is_asked = bool(asked.all or source.header)
+    if first.startswith(_FASTTEXT) or (is_asked and "," in first and "\t" not in first):
+        return _load(source, asked)
+    has_tabs = "\t" in first and source.in_json is None
+    if is_asked or has_tabs or suffix_of(source.path) == ".tsv":
         return _load(replace(source, separator="\t", content=source.text), asked)
     lines = enumerate(source.iter_lines(), 1)
     return Table(source.path, None, [(n, [line]) for n, line in lines if line.strip()])

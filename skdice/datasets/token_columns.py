@@ -55,13 +55,7 @@ def columns_of(
     source: Source, rows: list[Line], token: Any, tag: Any, names: list[str], with_tags: bool
 ) -> Layout:
     """The columns of tokens and tags, of the first lines of a file that has some `names`."""
-    if not rows:
-        raise no_tokens(source)
-    width = Counter(len(row.cells) for row in rows).most_common(1)[0][0]
-    if width < 2:
-        problem = "one column only, but a token and its tag are needed"
-        problem += ": check the file and the parameter separator"
-        raise source.fault(rows[0].number, problem)
+    width = _width(source, rows)
     fitting = [row for row in rows if len(row.cells) == width]
     has_header = rows[0].number == 1 and rows[0] is fitting[0] and is_header(fitting)
     header = [cell.strip() for cell in rows[0].cells] if has_header else names
@@ -79,6 +73,18 @@ def columns_of(
     if tag is None and with_tags:
         sample.check_tags(at)
     return Layout(width, token, at, has_header, sample.ids, are_tags(sample.flat[at]))
+
+
+def _width(source: Source, rows: list[Line]) -> int:
+    """The number of columns that most lines have."""
+    if not rows:
+        raise no_tokens(source)
+    width = Counter(len(row.cells) for row in rows).most_common(1)[0][0]
+    if width < 2:
+        problem = "one column only, but a token and its tag are needed"
+        problem += ": check the file and the parameter separator"
+        raise source.fault(rows[0].number, problem)
+    return width
 
 
 def no_tokens(source: Source) -> ValueError:

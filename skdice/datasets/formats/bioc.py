@@ -94,13 +94,22 @@ def _row(source: Source, place: str, document: Any, wanted: Wanted) -> Row:
                 text += held
             elif piece is passage:
                 moved = 0
-            for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
-                known = _infons_of(item)
-                if not wanted.layer or str(known.get("type")).endswith(wanted.layer):
-                    spans.append(_span(source, place, item, moved, known, wanted.feature))
-                    identifiers.append(known.get("identifier"))
+            for found, identifier in _annotations(source, place, piece, moved, wanted):
+                spans.append(found)
+                identifiers.append(identifier)
     metadata = _metadata_of(source, place, document)
     return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
+
+
+def _annotations(
+    source: Source, place: str, piece: dict[str, Any], moved: int, wanted: Wanted
+) -> Iterator[tuple[Span, Any]]:
+    """The wanted annotations of a passage or a sentence, each with its identifier."""
+    for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
+        known = _infons_of(item)
+        if not wanted.layer or str(known.get("type")).endswith(wanted.layer):
+            found = _span(source, place, item, moved, known, wanted.feature)
+            yield found, known.get("identifier")
 
 
 def _text_of(source: Source, place: str, piece: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from skdice.datasets.formats._base import (
 from skdice.datasets.row import Note, Row, Wanted
 from skdice.datasets.source import Source
 
+_LABELS = ("label", "labels")
 _LISTS = ("label", "labels", "entities", "annotations")
 
 
@@ -30,6 +31,13 @@ def _entities(record: dict[str, Any]) -> str | None:
     lists = [name for name in _LISTS if record.get(name) is None or isinstance(record[name], list)]
     there = [name for name in lists if name in record]
     return next((name for name in there if record[name]), there[0] if there else None)
+
+
+def _is_entity(first: Any, name: str) -> bool:
+    """Return True if the first of a list is an entity, as Doccano writes it there."""
+    if isinstance(first, dict):
+        return "start_offset" in first
+    return name in _LABELS and isinstance(first, list) and span_of(first) is not None
 
 
 class Doccano(JsonFormat):
@@ -41,14 +49,10 @@ class Doccano(JsonFormat):
         name = _entities(value) if isinstance(value, dict) else None
         if name is None:
             return ()
-        first, is_label = next(iter(value[name] or []), None), name in ("label", "labels")
-        if first is None:
-            is_text = "text" in value or "data" in value
-            return ("empty",) if is_text and is_label and not value[name] else ()
-        if isinstance(first, dict):
-            return ("entities",) if "start_offset" in first else ()
-        is_span = is_label and isinstance(first, list) and span_of(first) is not None
-        return ("entities",) if is_span else ()
+        if value[name]:
+            return ("entities",) if _is_entity(value[name][0], name) else ()
+        is_text = "text" in value or "data" in value
+        return ("empty",) if is_text and name in _LABELS else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         for place, record in source.records():

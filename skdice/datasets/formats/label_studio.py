@@ -54,14 +54,9 @@ class LabelStudio(JsonFormat):
             if not isinstance(task.get("data"), dict):
                 yield _of_min(source, place, task, wanted)
                 continue
-            cancelled = _n_cancelled(source, place, task) if wanted.labelled else 0
-            kept = submitted(task) if wanted.labelled else [{}]
-            is_predicted = not (kept or cancelled or is_annotated or wanted.of_labels)
-            if is_predicted:
-                kept = source.listed(place, task, "predictions")[-1:]
-            yield Note("cancelled", cancelled)
-            yield Note("not annotated", int(not kept and not cancelled))
-            for annotation in kept:
+            kept, notes = _kept(source, place, task, wanted, is_annotated)
+            yield from notes
+            for annotation, is_predicted in kept:
                 row, notes = _annotated(source, place, task, annotation, wanted)
                 if not wanted.of_labels and not is_predicted:
                     row = row._replace(y=Marks(without_scores(row.y.spans)))
@@ -97,14 +92,37 @@ class LabelStudio(JsonFormat):
         return out
 
 
+def _kept(
+    source: Source, place: Any, task: dict[str, Any], wanted: Wanted, is_annotated: bool
+) -> tuple[list[tuple[Any, bool]], list[Note]]:
+    """The annotations of a task to read, each with whether it is a prediction.
+
+    The last prediction is read in files that nobody annotated.
+    """
+    if not wanted.labelled:
+        return [({}, False)], []
+    cancelled, kept = _n_cancelled(source, place, task), submitted(task)
+    if kept or cancelled or is_annotated or wanted.of_labels:
+        pairs = [(each, False) for each in kept]
+    else:
+        pairs = [(each, True) for each in source.listed(place, task, "predictions")[-1:]]
+    is_empty = not pairs and not cancelled
+    return pairs, [Note("cancelled", cancelled), Note("not annotated", int(is_empty))]
+
+
 def _tasks_of_task(value: dict[str, Any]) -> tuple[str, ...]:
     """The tasks of a task of Label Studio's, by its annotations or else its predictions."""
-    items = [item for each in submitted(value) for item in _results(each)]
+    items = _items(submitted(value))
     if not items and not answered(value.get("annotations")):
-        items = [item for each in value.get("predictions") or [] for item in _results(each)]
+        items = _items(value.get("predictions") or [])
     held = ["entities"] if any("start" in _value(item) for item in items) else []
     held += ["classification"] if any(map(_choices, items)) else []
     return tuple(held) or ("empty",)
+
+
+def _items(annotations: Any) -> list[Any]:
+    """What the results of annotations hold."""
+    return [item for each in annotations for item in _results(each)]
 
 
 def _regions(value: Any) -> bool:
@@ -131,15 +149,15 @@ def _unread(annotation: dict[str, Any]) -> list[str]:
 
 def _of_min(source: Source, place: Any, task: dict[str, Any], wanted: Wanted) -> Row:
     """A record in which fields without other meanings hold regions, choices or the text."""
-    if wanted.of_labels:
-        key = source.text_key(place, task, TEXT_NAMES, wanted.text_column)
-        fields = [name for name in task if name not in (key, *_OF_MIN)]
-        labels = {name: names for name in fields if (names := _names(task[name])) is not None}
-        return Row(place, task[key], labels or None, without(task, key, *labels))
-    fields = [name for name, value in task.items() if _regions(value)]
-    items = [{"value": item} for name in fields for item in task[name]]
-    data = without(task, *fields)
-    return _row(source, place, data, items if wanted.labelled else [], data, wanted)[0]
+    if not wanted.of_labels:
+        fields = [name for name, value in task.items() if _regions(value)]
+        items = [{"value": item} for name in fields if wanted.labelled for item in task[name]]
+        data = without(task, *fields)
+        return _row(source, place, data, items, data, wanted)[0]
+    key = source.text_key(place, task, TEXT_NAMES, wanted.text_column)
+    fields = [name for name in task if name not in (key, *_OF_MIN)]
+    labels = {name: names for name in fields if (names := _names(task[name])) is not None}
+    return Row(place, task[key], labels or None, without(task, key, *labels))
 
 
 def _annotated(

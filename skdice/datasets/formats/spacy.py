@@ -38,10 +38,7 @@ class Spacy(JsonFormat):
             return tuple(t for t, name in fields.items() if value[1].get(name)) or ("empty",)
         if not isinstance(value, dict):
             return ()
-        pairs = value.get("annotations")
-        if isinstance(pairs, list) and any(map(_is_pair, pairs)):
-            return ("entities",)
-        return _tasks_of_document(value) if "text" in value else ()
+        return _tasks_of_document(value)
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         if suffix_of(source.path) == ".spacy":
@@ -73,8 +70,11 @@ def _is_pair(value: Any) -> bool:
 
 def _tasks_of_document(value: dict[str, Any]) -> tuple[str, ...]:
     """The tasks of a document of `Doc.to_json`, by what it holds."""
+    pairs = value.get("annotations")
+    if isinstance(pairs, list) and any(map(_is_pair, pairs)):
+        return ("entities",)
     ents, cats, groups = (value.get(name) for name in ("ents", "cats", "spans"))
-    if not isinstance(ents, list) and not isinstance(cats, dict):
+    if "text" not in value or not (isinstance(ents, list) or isinstance(cats, dict)):
         return ()
     has_spans = isinstance(groups, dict) and any(groups.values())
     held = ["entities"] if ents or has_spans else []

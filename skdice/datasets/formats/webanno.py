@@ -93,11 +93,20 @@ class _Token(NamedTuple):
 
 
 def _row(source: Source, name: str, metadata: dict[str, Any], wanted: Wanted) -> Row:
-    columns: list[_Column] = []
-    sentences: list[tuple[str, list[_Token]]] = []
     if not source.first_line.startswith(WEBANNO):
         problem = f"{source.first_line[:60]!r} is not '{WEBANNO}.3': export as WebAnno TSV 3"
         raise source.fault("line 1", problem)
+    columns, sentences = _parsed(source)
+    text = _joined(source, sentences)
+    tokens = [token for _, some in sentences for token in some]
+    spans = list(_spans(source, columns, tokens, wanted)) if wanted.labelled else []
+    return Row(name, text, Marks(spans, unit="utf16"), metadata)
+
+
+def _parsed(source: Source) -> tuple[list[_Column], list[tuple[str, list[_Token]]]]:
+    """The columns, and the sentences with their tokens."""
+    columns: list[_Column] = []
+    sentences: list[tuple[str, list[_Token]]] = []
     for number, line in enumerate(source.iter_lines(), 1):
         if line.startswith("#T_"):
             columns += _columns(line)
@@ -111,10 +120,7 @@ def _row(source: Source, name: str, metadata: dict[str, Any], wanted: Wanted) ->
             sentences[-1][1].append(_token(source, number, line, len(columns)))
     if not sentences:
         raise source.fault("the file", "it holds no sentence: is it cut short?")
-    text = _joined(source, sentences)
-    tokens = [token for _, some in sentences for token in some]
-    spans = list(_spans(source, columns, tokens, wanted)) if wanted.labelled else []
-    return Row(name, text, Marks(spans, unit="utf16"), metadata)
+    return columns, sentences
 
 
 def _columns(line: str) -> Iterator[_Column]:
