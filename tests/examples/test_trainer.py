@@ -28,7 +28,6 @@ from transformers import (
 from skdice.losses import CrossEntropyLoss, DiceLoss, FocalLoss, Loss, WeightedCrossEntropyLoss
 from skdice.losses import for_trainer as wrap
 
-
 pytest.importorskip("accelerate")
 
 # One sentence in eight is spam: label 1. The others, label 0, are the background.
