@@ -47,7 +47,8 @@ PROGRAMS = ("accelerate", "cat", "cd", "git", "make", "pip", "python", "torchrun
 RUN = ("python", "console")
 SHOWN_ONLY = ("text",)  # no code
 NOT_RUN = re.compile(r"^<!-- not run: [^>]+ -->\n+```.*?^```$", re.S | re.M)
-OTHERS = ("index", "install", "coming_from", "faq", "warnings")
+OTHERS = ("index", "install", "need", "public_data", "coming_from", "faq", "warnings")
+PUBLIC_DATA = sorted((ROOT / "examples" / "public_data").glob("*.py"))
 ON_SITE = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
 # All that is read in a checkout.
 WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("examples/**/*.md")), *ON_SITE]
@@ -314,7 +315,7 @@ def test_the_site_that_is_published_is_what_make_docs_builds():
     assert f"-b html docs {folder}\n" in (ROOT / "Makefile").read_text()
 
 
-@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*EXAMPLES, *PUBLIC_DATA], ids=lambda page: page.stem)
 def test_an_example_names_what_exists(page):
     """The site runs them, which takes minutes. Here they are read."""
     text = page.read_text()

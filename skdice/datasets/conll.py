@@ -355,6 +355,15 @@ def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     ValueError
         If lengths differ, a token or tag is empty or holds white space that would break a line, or
         `read_conll` would take a token's line for a document's start or a comment.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from skdice.datasets import read_conll, write_conll
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_conll(f"{folder}/a.conll", [["In", "Rome"]], [["O", "B-LOC"]])
+    ...     read_conll(path)
+    ([['In', 'Rome']], [['O', 'B-LOC']])
     """
     path, X, y = Path(path), as_row_list("X", X), as_row_list("y", y)
     check_lengths("sentences", X=X, y=y)

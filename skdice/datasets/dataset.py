@@ -23,7 +23,7 @@ from skdice.datasets.texts import labels_of
 class Dataset:
     """Examples of one task.
 
-    Attributes
+    Parameters
     ----------
     X, y : list
     task : {"tagging", "classification", "qa", "mrc-ner", "entities"}

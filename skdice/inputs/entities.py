@@ -34,7 +34,16 @@ _TAG = re.compile("[BIESLU]-.+")
 class Entity(NamedTuple):
     """A span of a text, in Python's characters: ``text[start:end] == entity.text``.
 
-    A label of None marks a region that nobody annotated.
+    Parameters
+    ----------
+    start, end : int
+        Of the first character, and after the last.
+    label : str or None
+        None marks a region that nobody annotated.
+    score : float or None, default=None
+        Probability of the span, of a prediction.
+    text : str, default=""
+        Its characters.
 
     Examples
     --------

@@ -153,6 +153,13 @@ class ImbalanceDisplay:
     Attributes
     ----------
     figure_, ax_ : matplotlib figure and axes, after `plot`
+
+    Examples
+    --------
+    >>> from skdice.inspection import ImbalanceDisplay, imbalance
+    >>> display = ImbalanceDisplay(imbalance(["ham", "ham", "spam"]))
+    >>> display.imbalance.ratio
+    2.0
     """
 
     def __init__(self, imbalance: Imbalance) -> None:

@@ -179,6 +179,13 @@ class SpanConfusionDisplay:
     Attributes
     ----------
     figure_, ax_ : matplotlib figure and axes, after `plot`
+
+    Examples
+    --------
+    >>> from skdice.inspection import SpanConfusionDisplay
+    >>> display = SpanConfusionDisplay([[8, 2], [1, 0]], ["PER"])  # 2 missed, 1 spurious
+    >>> int(display.counts.sum())
+    11
     """
 
     def __init__(self, counts: Any, types: Sequence[str]) -> None:

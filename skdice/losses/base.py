@@ -50,6 +50,15 @@ class Loss(ParametrizedModule):
     given by it, as in ``loss="dice"``. One in which an example of weight 0 changes nothing sets
     ``heeds_weights = True``, so that a GPU can train with it in batches of one shape.
 
+    Parameters
+    ----------
+    ignore_index : int, default=-100
+        The target of rows or tokens that do not count. Not for estimators, which set it.
+    multilabel : bool, default=False
+        Whether the columns of the logits are labels of their own. Not for estimators either.
+    reduction : {"mean", "sum", "none"}, default="mean"
+        Of the losses of the examples.
+
     Examples
     --------
     >>> from skdice.losses import DiceLoss, Loss

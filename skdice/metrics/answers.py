@@ -99,7 +99,15 @@ def answer_f1_score(y_true: Rows, y_pred: Sequence[str]) -> float:
 def answer_exact_match_score(y_true: Rows, y_pred: Sequence[str]) -> float:
     """Share of predictions that equal one of their answers, after normalising both.
 
-    Parameters and errors are those of `answer_f1_score`.
+    Parameters
+    ----------
+    y_true : list of lists of (start, text)
+        As in `answer_f1_score`, whose errors these are.
+    y_pred : list of str
+
+    Returns
+    -------
+    float
 
     Examples
     --------

@@ -134,6 +134,18 @@ def span_precision_score(
 ) -> Any:
     """Share of predicted spans that are right; see `span_precision_recall_fscore_support`.
 
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+        Tags.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+    **options
+        As in `span_precision_recall_fscore_support`.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_types,)
+
     Examples
     --------
     >>> from skdice.metrics import span_precision_score
@@ -149,6 +161,18 @@ def span_recall_score(
 ) -> Any:
     """Share of true spans that are found; see `span_precision_recall_fscore_support`.
 
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+        Tags.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+    **options
+        As in `span_precision_recall_fscore_support`.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_types,)
+
     Examples
     --------
     >>> from skdice.metrics import span_recall_score
@@ -163,6 +187,18 @@ def span_f1_score(
     y_true: Rows, y_pred: Rows, *, average: str | None = "micro", **options: Any
 ) -> Any:
     """F1 over spans; see `span_precision_recall_fscore_support`.
+
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+        Tags.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+    **options
+        As in `span_precision_recall_fscore_support`.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_types,)
 
     Examples
     --------

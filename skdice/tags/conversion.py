@@ -24,6 +24,10 @@ def convert_scheme(
     scheme : str, default="auto"
         The scheme of `y`; ``"auto"`` infers it.
 
+    Returns
+    -------
+    list of lists of str or None
+
     Raises
     ------
     ValueError, TypeError

@@ -2,45 +2,94 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import io
 import pickle
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType
+import tempfile
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    DataCollatorWithPadding,
+    PreTrainedTokenizerFast,
+    PrinterCallback,
+    Trainer,
+    TrainingArguments,
+    set_seed,
+)
 
-from skdice.losses import CrossEntropyLoss, DiceLoss, FocalLoss, WeightedCrossEntropyLoss
+from skdice.losses import CrossEntropyLoss, DiceLoss, FocalLoss, Loss, WeightedCrossEntropyLoss
 from skdice.losses import for_trainer as wrap
 
+pytest.importorskip("accelerate")
 
-@pytest.fixture(scope="module")
-def example() -> ModuleType:
-    pytest.importorskip("accelerate")
-    pytest.importorskip("matplotlib").use("Agg")
-    path = Path(__file__).parents[2] / "examples" / "other_tools" / "plot_trainer.py"
-    spec = importlib.util.spec_from_file_location("trainer_example", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with contextlib.redirect_stdout(io.StringIO()) as shown:
-        spec.loader.exec_module(module)
-    module.shown = shown.getvalue()  # type: ignore[attr-defined]
-    return module
+# One sentence in eight is spam: label 1. The others, label 0, are the background.
+ORDINARY = ["the bus is late", "lunch at noon", "rain in the hills"]
+ORDINARY += ["we met near the bridge", "the report is ready"]
+ORDINARY += ["see you at the river", "a new road to town"]
+SENTENCES = [(f"{text} {day}", 0) for text in ORDINARY for day in range(8)]
+SENTENCES += [(f"claim your free prize now {day}", 1) for day in range(8)]
+
+WORDS = sorted({word for text, _ in SENTENCES for word in text.split()})
+vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", *WORDS])}
+word_level = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+word_level.pre_tokenizer = Whitespace()
+tokenizer = PreTrainedTokenizerFast(
+    tokenizer_object=word_level, pad_token="[PAD]", unk_token="[UNK]"
+)
+config = BertConfig(
+    vocab_size=len(tokenizer),
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=32,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    num_labels=2,
+)
 
 
-def test_the_example_says_what_it_needs(example):
-    assert "pip install accelerate" in example.__doc__
+def train(loss: str | Loss | None, **settings: Any) -> list[float]:
+    """Train, and return the loss of each update."""
+    set_seed(0)
+    data = [{**tokenizer(text), "labels": y} for text, y in SENTENCES]
+    with tempfile.TemporaryDirectory() as folder:
+        defaults: dict[str, Any] = dict(
+            output_dir=folder,
+            max_steps=3,
+            per_device_train_batch_size=16,
+            learning_rate=1e-2,
+            logging_steps=1,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+        )
+        loss_func = None if loss is None else wrap(loss, background=0)
+        trainer = Trainer(
+            model=BertForSequenceClassification(config),
+            args=TrainingArguments(**{**defaults, **settings}),
+            train_dataset=data,
+            data_collator=DataCollatorWithPadding(tokenizer),
+            compute_loss_func=loss_func,
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return [row["loss"] for row in trainer.state.log_history if "loss" in row]
 
 
 @pytest.mark.parametrize("loss", ["ce", "focal", "dice", "tversky", "dsc"])
-def test_losses_train(example, loss):
-    values = example.train(loss, per_device_train_batch_size=64, max_steps=6)
+def test_losses_train(loss):
+    values = train(loss, per_device_train_batch_size=64, max_steps=6)
     assert len(values) == 6
     assert np.isfinite(values).all()
     assert values[-1] < values[0]
@@ -56,9 +105,9 @@ def test_losses_train(example, loss):
     ],
     ids=repr,
 )
-def test_accumulation_is_one_big_batch(example, loss):
-    whole = example.train(loss)
-    parts = example.train(loss, per_device_train_batch_size=4, gradient_accumulation_steps=4)
+def test_accumulation_is_one_big_batch(loss):
+    whole = train(loss)
+    parts = train(loss, per_device_train_batch_size=4, gradient_accumulation_steps=4)
     assert parts == pytest.approx(whole, rel=2e-3)  # four digits are logged
 
 
@@ -104,7 +153,5 @@ def test_losses_import_no_transformers():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_example_says_what_is_true(example):
-    assert example.train("ce") == pytest.approx(example.train(None), abs=1e-4)  # BERT's own loss
-    lines = example.shown.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["ce", "dsc"]
+def test_cross_entropy_is_the_loss_of_the_model_itself():
+    assert train("ce") == pytest.approx(train(None), abs=1e-4)

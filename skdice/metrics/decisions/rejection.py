@@ -38,6 +38,8 @@ class RejectAt(OfPredicted):
         Share of the decided rows that are right, between 0 and 1: 0.95 allows 5 % errors.
     confidence : float, default=0.95
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
+    each : bool, default=False
+        Must stay False, as a row is decided as a whole.
     strict : bool, default=False
         Whether to raise where the bound cannot be promised. Otherwise `fit` warns, and takes the
         best promise.
