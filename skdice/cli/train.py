@@ -137,15 +137,17 @@ def _described(data: Any) -> str:
 
 def _of_ends(X: list[Any], y: list[Any]) -> Imbalance:
     """Words that start or end an answer or an entity, and all others, as in the paper's Table 1."""
+    from skdice.inputs.sentences import as_entities
     from skdice.inspection.class_balance import Imbalance
 
     if isinstance(X[0], tuple):  # a question and its context
         total = sum(len(re.findall(r"\w+|[^\w\s]", context)) for _, context in X)
         positive = 2 * sum(map(bool, y))
     else:  # tokens, which are asked for each type
-        total = len({kind for row in y for kind, _, _ in row}) * sum(map(len, X))
-        starts = sum(len({(kind, start) for kind, start, _ in row}) for row in y)
-        positive = starts + sum(len({(kind, end) for kind, _, end in row}) for row in y)
+        spans, _ = as_entities(y, X)
+        total = len({kind for row in spans for kind, _, _ in row}) * sum(map(len, X))
+        starts = sum(len({(kind, start) for kind, start, _ in row}) for row in spans)
+        positive = starts + sum(len({(kind, end) for kind, _, end in row}) for row in spans)
     negative = max(0, total - positive)
     counts = {"other": negative, "start or end": positive}
     return Imbalance("tokens", negative, positive, "other", counts)
