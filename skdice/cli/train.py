@@ -144,10 +144,10 @@ def _of_ends(X: list[Any], y: list[Any]) -> Imbalance:
         total = sum(len(re.findall(r"\w+|[^\w\s]", context)) for _, context in X)
         positive = 2 * sum(map(bool, y))
     else:  # tokens, which are asked for each type
-        rows = as_entities(y, X)[0]
-        total = len({kind for row in rows for kind, _, _ in row}) * sum(map(len, X))
-        starts = sum(len({(kind, start) for kind, start, _ in row}) for row in rows)
-        positive = starts + sum(len({(kind, end) for kind, _, end in row}) for row in rows)
+        spans, _ = as_entities(y, X)
+        total = len({kind for row in spans for kind, _, _ in row}) * sum(map(len, X))
+        starts = sum(len({(kind, start) for kind, start, _ in row}) for row in spans)
+        positive = starts + sum(len({(kind, end) for kind, _, end in row}) for row in spans)
     negative = max(0, total - positive)
     counts = {"other": negative, "start or end": positive}
     return Imbalance("tokens", negative, positive, "other", counts)
