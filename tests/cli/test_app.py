@@ -740,7 +740,6 @@ def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"win\nsee you\nwin\tmoney\n", "line 3: 2 column(s), but 1 in the first line"),
         (b"win\nsee you\n\xe4\n", "line 3: byte 12 is not utf-8"),
         (b"\n \n", "is empty: give a file with at least one example"),
     ],
