@@ -33,6 +33,9 @@ class Known(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         return self
 
+    def __sklearn_is_fitted__(self):
+        return True
+
     def predict_proba(self, X):
         return expit(X)
 
@@ -50,6 +53,8 @@ def is_broken(random: np.random.Generator, promise: str, hidden: float) -> bool:
     """Whether one draw's promise does not hold for new rows."""
     X, y = drawn(random, N_ROWS)
     y[random.random(y.shape) < hidden] = np.nan
+    known = ~np.isnan(y).all(axis=1)  # rows without any label are left out, as `fit` asks
+    X, y = X[known], y[known]
     tuned = BiasTunedClassifier(Known(), scoring=PROMISES[promise], cv="prefit").fit(X, y)
     X, y = drawn(random, N_NEW)
     found = tuned.predict(X)  # rows of -1 are left to a person

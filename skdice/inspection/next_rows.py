@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_choice, check_has, check_range, checked, naming, shown
 from skdice._fitting import layers
-from skdice._tables import frame_of
 from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.evaluation import outputs_of
@@ -85,13 +83,6 @@ def next_to_label(
     >>> next_to_label(model, [[0.05], [1.0], [1.0]], n=1, strategy="positives").row.tolist()
     [1]
     """
-    return frame_of(*find_next(estimator, pool, n, strategy, vectors))
-
-
-def find_next(
-    estimator: Any, pool: Any, n: int, strategy: str, vectors: Any = None
-) -> tuple[list[Record], Sequence[str]]:
-    """The rows as dicts, and the names of their columns."""
     check_choice("strategy", strategy, STRATEGIES)
     check_range(1, n=n)
     check_has("estimator", estimator, "predict", "predict_proba")

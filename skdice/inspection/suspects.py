@@ -111,14 +111,6 @@ def suspect_labels(
     >>> suspects[["row", "given", "model"]].values.tolist()
     [[2, 'high', 'low']]
     """
-    how = {"params": params, "n_jobs": n_jobs}
-    return frame_of(*find_suspects(estimator, X, y, cv, groups, **how))
-
-
-def find_suspects(
-    estimator: Any, X: Any, y: Any, cv: Any = 5, groups: Any = None, **how: Any
-) -> tuple[list[Record], Sequence[str]]:
-    """Suspects as dicts, and the names of their columns; `how` is for `out_of_fold`."""
     check_has("estimator", estimator, "fit", "predict", "get_params")
     model = innermost(estimator)
     check_has("estimator", model, "predict_proba")
@@ -128,14 +120,14 @@ def find_suspects(
         rows = (_Sentences if has_words else _Texts)(X, y, model)
     else:
         labels = read_labels(y)
-    scored = out_of_fold(estimator, X, y, cv, groups, **how)
+    scored = out_of_fold(estimator, X, y, cv, groups, params=params, n_jobs=n_jobs)
     tables: Any = scored.probabilities
     if rows is None:
         _check_classes(tables[0], labels.classes)
         records = _sorted(_wrong_labels(scored.predictions, tables, labels))
         return with_texts(records, LABEL_COLUMNS, texts_of(X))
     _check_classes(next((t[0] for t in tables if len(t)), rows.classes), rows.classes)
-    return _sorted(rows.suspects(scored.predictions, tables)), SPAN_COLUMNS
+    return frame_of(_sorted(rows.suspects(scored.predictions, tables)), SPAN_COLUMNS)
 
 
 def _sorted(found: Iterator[tuple[float, Record]]) -> list[Record]:
@@ -156,14 +148,12 @@ def texts_of(X: Any) -> list[Any] | None:
         return None
 
 
-def with_texts(
-    records: list[Record], columns: tuple[str, ...], texts: Any
-) -> tuple[list[Record], Sequence[str]]:
-    """Records and columns with the text of each row, if there are texts."""
+def with_texts(records: list[Record], columns: tuple[str, ...], texts: Any) -> Any:
+    """A table of records with the text of each row, if there are texts."""
     if texts is None:
-        return records, columns
+        return frame_of(records, columns)
     found = [{**record, "text": shown_text(texts[record["row"]])} for record in records]
-    return found, (*columns, "text")
+    return frame_of(found, (*columns, "text"))
 
 
 def _check_classes(columns: Any, classes: Any) -> None:

@@ -276,12 +276,8 @@ def test_taggers_and_recognizers(tiny_backbone, sentences):
 def test_a_list_without_pandas(without):
     model = DiceClassifier(max_epochs=1, random_state=0).fit(X, Y)
     expected = next_to_label(model, POOL, 4).to_dict("records")
-    from skdice._tables import frame_of
-    from skdice.inspection.next_rows import find_next
-
-    found = find_next(model, POOL, 4, "mixed")
     without("pandas")
-    assert frame_of(*found) == expected
+    assert next_to_label(model, POOL, 4) == expected
 
 
 @pytest.mark.parametrize(

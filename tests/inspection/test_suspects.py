@@ -21,9 +21,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice._tables import frame_of
 from skdice.inspection import span_errors, span_probabilities, suspect_labels
-from skdice.inspection.suspects import find_suspects
 from skdice.model_selection import out_of_fold
 from skdice.text.words import plain_words
 
@@ -265,15 +263,6 @@ def test_entities_by_their_characters(tiny_backbone):
         if s.model is not None:
             score = answers[s.row, s.model, s.model_start, s.model_end]
             assert s.probability == pytest.approx(score, abs=1e-5)
-
-
-def test_a_list_without_pandas(without):
-    wrong = Y.copy()
-    wrong[:10] = "a"
-    expected = suspect_labels(LogisticRegression(), X, wrong, 3)
-    found = find_suspects(LogisticRegression(), X, wrong, 3)
-    without("pandas")
-    assert frame_of(*found) == expected.to_dict("records")
 
 
 def test_nothing_is_suspect():
