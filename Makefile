@@ -76,6 +76,7 @@ bench: $(VENV)/.installed-test ## Compare speed and memory with Trainer and skor
 	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
 	$(BIN)/python examples/benchmarks/processes.py $(DATA) --out bench-processes.json
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/comparisons.py
+	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/promises_with_unknown.py
 
 bench-gpu: $(VENV)/.installed-test ## Speed on a GPU (four minutes, on a machine that has one)
 	$(BIN)/python examples/benchmarks/gpu.py --out bench-gpu.json
