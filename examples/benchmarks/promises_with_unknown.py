@@ -1,12 +1,12 @@
 """How often a promise for new rows is broken, with and without hidden labels.
 
-    python promises_with_unknown.py                 # 1,000 draws, ten minutes
+    python promises_with_unknown.py                 # 1,000 draws, three minutes
 
 Three labels a row, of logistic scores. A draw has 1,500 rows to tune on, of whose cells a share is
 hidden (NaN), and 750 new ones. ``AlertBudget(200)`` is broken if more than 200 of 1,000 new rows
 have an alert, ``RejectAt(0.8)`` if fewer than 80 % of the decided new rows are right. At 95 %
 confidence at most 5 % may be broken. A promise that the rows do not allow is none, and counts as
-kept. `RejectAt` tunes on the rows of which all three labels are known, 96 of 1,500 at 60 %.
+kept. `RejectAt` tunes on the rows of which all three labels are known, some 96 of 1,500 at 60 %.
 """
 
 from __future__ import annotations
