@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.dom import minidom
 from xml.parsers.expat import ExpatError
+from xml.sax.saxutils import escape
 
 from skdice.datasets import read_annotations, write_annotations
 
@@ -246,6 +247,21 @@ def slipped(text: str, draw: random.Random) -> str:
     return "\n".join([*lines[:a], "".join(cells), *lines[a + 1 :]])
 
 
+def xml_of_bioc(texts: list[str], entities: list[Any]) -> str:
+    """A collection of a document for each text."""
+    documents = []
+    for i, (text, marked) in enumerate(zip(texts, entities, strict=True)):
+        notes = "".join(
+            f'<annotation id="T{n}"><infon key="type">{escape(label)}</infon>'
+            f'<location offset="{start}" length="{end - start}"/>'
+            f"<text>{escape(text[start:end])}</text></annotation>\n"
+            for n, (start, end, label) in enumerate(marked)
+        )
+        passage = f"<passage><offset>0</offset><text>{escape(text)}</text>\n{notes}</passage>"
+        documents.append(f"<document><id>{i}</id>{passage}</document>\n")
+    return f"<collection>\n{''.join(documents)}</collection>\n"
+
+
 def judged(
     wanted: int, damage: Callable[[str, random.Random], str]
 ) -> Iterator[tuple[str, int, int, int, int]]:
@@ -258,7 +274,10 @@ def judged(
             # A file of WebAnno holds one text.
             for n in range(1, len(TEXTS)) if tool == "webanno" else (0,):
                 some = slice(n - 1, n) if tool == "webanno" else slice(None)
-                write_annotations(path, TEXTS[some], ENTITIES[some], tool)
+                if tool == "bioc":  # read as XML, and written as JSON
+                    path.write_text(xml_of_bioc(TEXTS, ENTITIES))
+                else:
+                    write_annotations(path, TEXTS[some], ENTITIES[some], tool)
                 whole.append(path.read_text())
             counts = [0, 0, 0]
             for i in range(wanted):

@@ -249,7 +249,7 @@ def picture(curves: dict[str, Any], file: Path) -> None:
         handles |= {text: line for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles, loc="lower center", ncols=3, fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0.13, 1, 1))
-    save(type("Display", (), {"figure_": figure}), file)
+    save(figure, file)
 
 
 if __name__ == "__main__":

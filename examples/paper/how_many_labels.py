@@ -236,7 +236,7 @@ def picture(found: dict[tuple[str, str], dict[int, float]], file: Path) -> None:
     axes[0, 0].set_ylabel("F1 on test")
     figure.legend(handles.values(), handles, loc="lower center", ncols=4, fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0.1, 1, 1))
-    save(type("Display", (), {"figure_": figure}), file)
+    save(figure, file)
 
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[
     record |= {"seconds": round(time.perf_counter() - started, 1)}
     record |= {"cpu_seconds": round(time.process_time() - of_cpu, 1), **environment()}
     record["history"] = [{"train_loss": epoch["train_loss"]} for epoch in model.history_]
-    record["lr"] = model.history_[-1]["peak_lr"]
+    record["lr"] = model.lr_
     if task.pos_label is not None:
         record["positives"] = {
             part: getattr(task, part)[1].count(task.pos_label) for part in ("train", "test")

@@ -281,7 +281,7 @@ def picture(records: list[dict[str, Any]], args: Any, file: Path) -> None:
         ax.set_xlabel("training rows", fontsize=8)
     figure.legend(handles.values(), handles, loc="lower center", ncols=3, fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0.14 / n_rows, 1, 1))
-    save(type("Display", (), {"figure_": figure}), file)
+    save(figure, file)
     print(f"\n{file}")
 
 
