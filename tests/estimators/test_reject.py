@@ -1,6 +1,7 @@
 """Rows that are left to a person, against brute force, Chow's rule and simulated promises."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,8 +18,13 @@ from skdice import BiasTunedClassifier, DiceSequenceClassifier
 from skdice.exceptions import DecisionWarning
 from skdice.inspection import RejectDisplay
 from skdice.metrics import Cost, Fbeta, RecallAtPrecision, RejectAt, class_f1_scorer
-from skdice.metrics.decisions.held_out_rows import BinaryRows
-from skdice.metrics.decisions.rejection import _best_window, sureness, tune_rejecting
+from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
+from skdice.metrics.decisions.rejection import (
+    _best_window,
+    best_margin,
+    sureness,
+    tune_rejecting,
+)
 
 DRAWS = 100
 
@@ -190,9 +196,15 @@ def test_several_labels_are_left_out_by_the_row():
     tuned = BiasTunedClassifier(model, cv="prefit", reject=0.25).fit(X, Y)
     found = tuned.predict(X)
     out = (found < 0).any(axis=1)
-    assert out.sum() == 200
     assert (found[out] == -1).all()
     near = np.abs(margins + tuned.bias_).min(axis=1)
+    decided, order = (margins + tuned.bias_ > 0).astype(int), np.argsort(near)
+    scores = [
+        f1_score(Y[order[size:]], decided[order[size:]], average="micro") for size in range(201)
+    ]
+    # One in two sizes is tried.
+    assert tuned.score(X, Y) >= max(scores) - 0.002
+    assert out.sum() <= 200
     assert near[out].max() < near[~out].min()
     expected = f1_score(Y[~out], found[~out], average="micro")
     assert tuned.score(X, Y) == pytest.approx(expected)
@@ -204,6 +216,43 @@ def test_several_labels_are_left_out_by_the_row():
         low, high = tuned.thresholds_[name]
         assert logit(high) - logit(low) == pytest.approx(2 * tuned.reject_margin_)
         assert logit(high) + logit(low) == pytest.approx(-2 * tuned.bias_[i])
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.integers(0, 10_000),
+    st.integers(3, 12),
+    st.sampled_from([0.2, 0.5, 0.9]),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_of_classes_and_labels_any_margin_up_to_the_share_is_the_best(
+    seed, n, share, several, steps
+):
+    """As good as every number of rows, one after the other, that the share allows."""
+    rng = np.random.default_rng(seed)
+    log_p = np.round(rng.normal(size=(n, 3)) * steps)  # with equally sure rows
+    if several:
+        truth = rng.integers(2, size=(n, 3))
+        rows = BinaryRows(log_p, truth, truth)
+        decided, sure = log_p > 0, np.abs(log_p).min(axis=1)
+        objective, judge = Fbeta(average="micro"), partial(f1_score, average="micro")
+    else:
+        truth = rng.integers(3, size=n)
+        rows = ClassRows(log_p, truth, truth, np.arange(3))
+        decided = log_p.argmax(axis=1)
+        sure = np.diff(np.sort(log_p, axis=1))[:, -1]
+        objective = Fbeta(average="macro")
+        judge = partial(f1_score, average="macro")
+    scores = {}
+    for size in range(int(share * n + 1e-9) + 1):
+        kept = np.argsort(sure, kind="stable")[size:]
+        if size == 0 or sure[kept].min() > np.sort(sure)[size - 1]:
+            scores[size] = judge(truth[kept], decided[kept], zero_division=0)
+    margin = best_margin(rows, np.zeros(3), objective, share)
+    out = sure < margin
+    assert scores[out.sum()] == pytest.approx(max(scores.values()))
+    assert out.sum() == max(n for n, s in scores.items() if s > max(scores.values()) - 1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::skdice.exceptions.DecisionWarning")

@@ -34,6 +34,7 @@ from skdice.metrics.decisions.objectives import Objective
 from skdice.metrics.decisions.positive import positive_before_fit, positive_of
 from skdice.metrics.decisions.rejection import (
     RejectAt,
+    best_margin,
     check_reject_label,
     margin_of_share,
     reject_at,
@@ -370,7 +371,10 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             draws = int(self.n_bootstraps)
             tuning, self.reject_margin_ = tune_rejecting(rows, objective, self.reject, draws)
             return tuning
-        return super()._search(rows, objective, logits, truth)
+        tuning = super()._search(rows, objective, logits, truth)
+        if self.reject:
+            self.reject_margin_ = best_margin(rows, tuning.bias, objective, self.reject)
+        return tuning
 
     @property
     def _kind(self) -> str:

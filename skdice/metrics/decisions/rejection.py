@@ -13,12 +13,13 @@ from skdice.inputs.labels import first
 from skdice.metrics.decisions.bounds import OfPredicted, Promise
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, thresholds
-from skdice.metrics.decisions.objectives import Cost, Objective
+from skdice.metrics.decisions.objectives import Cost, Objective, Score
 from skdice.metrics.decisions.tuning import Tuning, bagged, bounded
 
 __all__ = ["RejectAt"]
 
 MOST_PLACES = 500  # at which a window of rows to leave out may begin or end, and is tried
+MOST_MARGINS = 100  # that are tried for several classes or labels, where each is scored anew
 
 
 @checked
@@ -111,12 +112,39 @@ def sureness(scores: np.ndarray, several: bool) -> np.ndarray:
 
 def margin_of_share(sure: np.ndarray, share: float) -> float:
     """The margin below which at most a share of the rows lies."""
-    ordered = np.append(np.sort(sure), np.inf)
-    k = int(share * len(sure) + 1e-9)
-    if k == 0:
+    return _margin_of(np.sort(sure), int(share * len(sure) + 1e-9))
+
+
+def _margin_of(ordered: np.ndarray, size: int) -> float:
+    """The margin below which the `size` least sure rows lie; equal ones are decided together."""
+    if size == 0:
         return 0.0
-    middle = (ordered[k - 1] + min(ordered[k], ordered[k - 1] + 2)) / 2
-    return float(middle if ordered[k] > ordered[k - 1] else ordered[k])
+    last, following = ordered[size - 1], np.append(ordered, np.inf)[size]
+    middle = (last + min(following, last + 2)) / 2
+    return float(middle if following > last else following)
+
+
+def best_margin(
+    rows: BinaryRows | ClassRows, bias: np.ndarray, objective: Score, share: float
+) -> float:
+    """The margin with which the decided rows score best, where at most a share lies below it.
+
+    Of equally good margins it is the largest.
+    """
+    several = isinstance(rows, BinaryRows)
+    log_odds = rows.margins if isinstance(rows, BinaryRows) else rows.log_p
+    sure, decisions = sureness(log_odds + bias, several), rows.decide(bias)
+    order = np.argsort(sure, kind="stable")
+    most = int(share * rows.n_rows + 1e-9)
+    # A margin lies between rows that are not equally sure.
+    sizes = np.append(0, np.flatnonzero(np.diff(sure[order])) + 1)
+    sizes = sizes[sizes <= most]
+    if len(sizes) > MOST_MARGINS:
+        sizes = sizes[np.linspace(0, len(sizes) - 1, MOST_MARGINS).astype(int)]
+    kept = [order[size:] for size in sizes]
+    values = [rows.take(some).score(objective, decisions[some]) for some in kept]
+    best = np.flatnonzero(np.round(values, 12) == np.round(max(values), 12))[-1]
+    return _margin_of(sure[order], int(sizes[best]))
 
 
 def tune_rejecting(
