@@ -102,8 +102,7 @@ def read_flags(
 ) -> list[list[str]]:
     """The names of the `columns`, from index to name, that hold 1 in each row.
 
-    An empty cell is a label that is not known. Of one column it is a fault, since the row would
-    tell nothing.
+    An empty cell is a label that is not known; rows in which none is known were left out before.
     """
     # A frame of one column holds classes, so a single label is read by its lists of names.
     names: list[list[str]] = NamedRows(columns.values()) if len(columns) > 1 else []

@@ -32,10 +32,10 @@ def test_a_fit_says_how_long_it_is_and_skorch_prints_its_epochs(capsys):
     out, errors = capsys.readouterr()
     lines = out.splitlines()
     assert errors == ""
-    assert lines[0] == "lr 0.05, 3 epochs, 6 updates, batches of 4"
-    header = lines[1].split()
+    assert lines[:2] == ["the positive class is 1", "lr 0.05, 3 epochs, 6 updates, batches of 4"]
+    header = lines[2].split()
     assert header == ["epoch", "lr", "skipped_updates", "train_loss", "valid_score", "dur"]
-    assert len(lines) == 3 + fitted.n_iter_ + ("Restoring" in out)  # the best epoch
+    assert len(lines) == 4 + fitted.n_iter_ + ("Restoring" in out)  # the best epoch
 
 
 def test_a_terminal_gets_skorchs_bar(capsys, terminal):
@@ -50,7 +50,10 @@ def test_a_terminal_gets_skorchs_bar(capsys, terminal):
 def test_a_fit_that_is_killed_prints_its_error_only(capsys):
     with killed_at(0):
         model(verbose=1).fit(X, Y)
-    assert capsys.readouterr().out.splitlines() == ["lr 0.05, 3 epochs, 12 updates, batches of 4"]
+    assert capsys.readouterr().out.splitlines() == [
+        "the positive class is 1",
+        "lr 0.05, 3 epochs, 12 updates, batches of 4",
+    ]
 
 
 def test_times():

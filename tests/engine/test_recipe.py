@@ -118,7 +118,7 @@ def test_kin_of_adam_are_known_by_their_names():
 
 
 def test_the_guide_shows_the_rates_of_small_batches():
-    page = (Path(__file__).parents[2] / "docs" / "guide" / "recipe.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text()
     table = page.partition("| rows of an update |")[2].partition("\n\n")[0].splitlines()[2:]
     rows = [[cell.split()[0] for cell in row.strip("| ").split("|")] for row in table]
     assert len(rows) == 3
@@ -131,7 +131,7 @@ def test_the_guide_shows_the_rates_of_small_batches():
 
 
 def test_the_guide_shows_the_passes_of_two_classes():
-    page = (Path(__file__).parents[2] / "docs" / "guide" / "recipe.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text()
     table = page.partition("| of the rarer class |")[2].partition("\n\n")[0].splitlines()[2:]
     rows = [[int(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in table]
     assert len(rows) == 6

@@ -11,6 +11,7 @@ from sklearn.multioutput import MultiOutputClassifier
 
 from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
 from skdice.datasets import read_table
+from skdice.exceptions import SkippedRowsWarning
 from skdice.inputs.labels import UNKNOWN, read_labels
 from skdice.inputs.rows import take
 from skdice.inspection import RejectDisplay
@@ -294,9 +295,9 @@ def test_empty_cells_of_a_table(tiny_backbone, tmp_path):
     assert report["micro avg"]["f1-score"] == pytest.approx(scores["f1"])
 
 
-def test_an_empty_cell_of_a_single_column_is_refused(tmp_path):
-    from skdice.datasets.multilabel import names_of_columns
-
-    rows = [("line 2", ["1"]), ("line 3", [""])]
-    with pytest.raises(ValueError, match=r"'toxic' is ''.*holds 0 or 1"):
-        names_of_columns(tmp_path / "a.csv", rows, {0: "toxic"})
+def test_a_row_with_an_empty_cell_of_a_single_column_is_left_out(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,toxic\nhello you,1\nbye you,\nok,0\n")
+    with pytest.warns(SkippedRowsWarning, match="left out 1 whose label is empty"):
+        X, y = read_table(path, text_columns="text", label_columns=["toxic"])
+    assert (X, y) == (["hello you", "ok"], [["toxic"], []])

@@ -308,8 +308,9 @@ def test_a_fit_goes_on_from_the_checkpoints_of_one_with_the_same_numbers(tiny_ba
 
 def test_what_was_chosen_is_saved_and_shown(tiny_backbone, tmp_path, capsys):
     model = classifier(tiny_backbone, verbose=1).fit(TEXTS, LABELS)
-    first = capsys.readouterr().out.splitlines()[0]
-    assert first == "lr 0.0001, 4 epochs, 4 updates, batches of 32"
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "the positive class is spam"
+    assert second == "lr 0.0001, 4 epochs, 4 updates, batches of 32"
     read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "model"))
     for other in (read, pickle.loads(pickle.dumps(model))):
         assert (other.lr_, other.max_epochs_) == (1e-4, 4)
