@@ -310,6 +310,19 @@ def test_the_fewest_rows_are_left_out():
     assert 0 < shares[0] < shares[1] < 0.75
 
 
+def test_no_row_is_left_out_where_the_bound_holds_for_all():
+    margins = np.linspace(0.1, 4, 300) * np.where(np.arange(300) % 3, -1, 1)
+    y = (margins > 0).astype(int)
+    y[:9] = 1 - y[:9]  # the nine rows of which the model is least sure
+    X = two(expit(margins))
+    tuned = BiasTunedClassifier(Given(), cv="prefit", scoring=RejectAt(0.9), reject_label=-1).fit(
+        X, y
+    )
+    assert tuned.bound_.promised == 0.9
+    assert tuned.evaluate(X, y)["rejected"] == 0
+    assert (tuned.predict(X) == (margins > 0)).all()
+
+
 def test_a_warning_of_more_classes_says_what_it_counts():
     rng = np.random.default_rng(0)
     X = rng.dirichlet([0.5] * 5, 120)

@@ -327,7 +327,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     def _rated(self, judge: Any, X: Any, true: Any, found: Any, **how: Any) -> dict[str, float]:
         """Scores of the rows that are decided, and the share of those that are not."""
         if not self.reject_margin_:
-            return super()._rated(judge, X, true, found, **how)
+            scores = super()._rated(judge, X, true, found, **how)
+            may_reject = self.reject or isinstance(self.scoring, RejectAt)
+            return {**scores, "rejected": 0.0} if may_reject else scores
         rejected = (found < 0).any(axis=1) if self.multilabel_ else found == self.reject_label
         if rejected.all():
             raise ValueError("all rows are left to a person: there is no decision to score")

@@ -234,7 +234,8 @@ class OfPredicted(Bound):
         most = int(trials.max(initial=0))
         least = max(self._fewest_trials(share, most), min(FEWEST_HITS / share, most))
         sizes, places = (least * ratio ** np.arange(400.0) for ratio in (1.1, 4))
-        order = np.unique(np.searchsorted(trials, sizes[sizes <= most]))
+        # The last test is of all rows: where it passes, none has to be left out.
+        order = np.unique(np.searchsorted(trials, np.append(sizes[sizes <= most], most)))
         return order, np.searchsorted(trials[order], places[places <= most]).tolist()
 
 
