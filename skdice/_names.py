@@ -40,6 +40,25 @@ def made(folder: str, place: str) -> Any:
 
 # Public names that are gone, and what takes their place.
 OLD_NAMES = {
+    "skdice.datasets": {
+        "read_mrc_ner": "read_dataset(path, task='mrc-ner') has X, y and queries",
+    },
+    "skdice.exceptions": {
+        "BackgroundWarning": "CollapseWarning takes its place",
+        "CheckpointWarning": "ServingWarning takes its place",
+        "FewRowsWarning": "DataWarning takes its place",
+        "LayersWarning": "DataWarning takes its place",
+        "LiteralLossWarning": "CollapseWarning takes its place",
+        "LostParameterWarning": "ServingWarning takes its place",
+        "MissingLabelWarning": "DataWarning takes its place",
+        "PriorShiftWarning": "DecisionWarning takes its place",
+        "SwappedPairWarning": "DataWarning takes its place",
+        "UnkeptBoundWarning": "DecisionWarning takes its place",
+        "UnnamedLabelsWarning": "ServingWarning takes its place",
+        "UnweightedScoreWarning": "DecisionWarning takes its place",
+        "UnwrittenWarning": "SkippedRowsWarning takes its place",
+        "ValidationWarning": "DataWarning takes its place",
+    },
     "skdice.inspection": {
         "ClassFrequencyDisplay": "examples/entities_and_answers/plot_rare_types.py draws it",
         "Imbalance": "call imbalance, which gives one",
@@ -49,10 +68,36 @@ OLD_NAMES = {
         "span_hits": "compare predict_spans with the true spans, as in "
         "[(span[:3] in there, span.score) for there, row in zip(y, spans) for span in row]",
     },
+    "skdice.losses": {
+        **dict.fromkeys(
+            (
+                *("functional", "asymmetric_loss", "dice_loss", "dsc_loss", "focal_loss"),
+                *("mom_loss", "sigmoid_f1_loss", "tversky_loss", "weighted_cross_entropy"),
+            ),
+            "call the class, as in DiceLoss(smooth=0.1)(logits, target)",
+        ),
+        "HeadsLoss": "DiceMRCTagger makes it from the losses that it is given",
+        "SpanEndsLoss": "DiceQuestionAnswerer makes it from the loss that it is given",
+        "OneMinus": "give LossSearchCV a function, lambda params: 1 - params['loss__alpha']",
+        "Range": "search_space() holds them, as in DiceLoss.search_space()['smooth'].low",
+        "resolve_loss": "LOSSES has the classes by name, as in LOSSES['dice']()",
+    },
     "skdice.metrics": {
         "convert_scheme": "import it from skdice.tags",
         "normalize_answer": "answer_exact_match_score compares answers without case and signs",
         "positive_class": "give pos_label, or read positive_ of a fitted classifier",
+    },
+    "skdice.model_selection": {
+        "Comparison": "call compare_losses, which gives one",
+        "OutOfFold": "call out_of_fold, which gives one",
+        "OneMinus": "give a function of the other parameters, as in "
+        '{"loss__beta": lambda params: 1 - params["loss__alpha"]}',
+    },
+    "skdice.resampling": {
+        "BalancedBatchSampler": "give sampler= to an estimator, or torch's WeightedRandomSampler "
+        "to a DataLoader",
+        "Pipeline": "take imblearn.pipeline.Pipeline",
+        "make_pipeline": "take imblearn.pipeline.make_pipeline",
     },
     "skdice.text": {
         "plain_words": r"re.finditer(r'\w+|[^\w\s]', text) splits a text much alike",

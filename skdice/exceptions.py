@@ -16,6 +16,8 @@ from typing import NoReturn
 
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
+from skdice._names import refuse_old_name
+
 
 class SkdiceWarning(UserWarning):
     """Base of all warnings of skdice."""
@@ -57,26 +59,5 @@ class TruncationWarning(SkdiceWarning):
     """Inputs were longer than the model reads, and part of them was left out."""
 
 
-# Names that are gone, and what takes their place.
-_OLD_NAMES = {
-    "BackgroundWarning": "CollapseWarning",
-    "CheckpointWarning": "ServingWarning",
-    "FewRowsWarning": "DataWarning",
-    "LayersWarning": "DataWarning",
-    "LiteralLossWarning": "CollapseWarning",
-    "LostParameterWarning": "ServingWarning",
-    "MissingLabelWarning": "DataWarning",
-    "PriorShiftWarning": "DecisionWarning",
-    "SwappedPairWarning": "DataWarning",
-    "UnkeptBoundWarning": "DecisionWarning",
-    "UnnamedLabelsWarning": "ServingWarning",
-    "UnweightedScoreWarning": "DecisionWarning",
-    "UnwrittenWarning": "SkippedRowsWarning",
-    "ValidationWarning": "DataWarning",
-}
-
-
 def __getattr__(name: str) -> NoReturn:
-    if name in _OLD_NAMES:  # an AttributeError would lose its message in an import
-        raise ImportError(f"{__name__} has no {name} any more: {_OLD_NAMES[name]} takes its place")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    refuse_old_name(__name__, name)

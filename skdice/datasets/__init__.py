@@ -1,7 +1,8 @@
 """Readers of the field's formats, and a small corpus of our own."""
 
-from typing import Any
+from typing import NoReturn
 
+from skdice._names import refuse_old_name
 from skdice.datasets._corpus import load_town_notes
 from skdice.datasets.annotations import read_annotations, write_annotations
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
@@ -27,8 +28,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "read_mrc_ner":  # an AttributeError would lose its message in an import
-        how = "read_dataset(path, task='mrc-ner') has X, y and queries"
-        raise ImportError(f"skdice.datasets has no {name} any more: {how}")
-    raise AttributeError(f"module 'skdice.datasets' has no attribute {name!r}")
+def __getattr__(name: str) -> NoReturn:
+    refuse_old_name(__name__, name)

@@ -7,7 +7,9 @@
 """
 
 # ruff: noqa: I001
-from typing import Any
+from typing import NoReturn
+
+from skdice._names import refuse_old_name
 
 # A new loss is one file and a line here. They are in the order of all lists.
 from skdice.losses.cross_entropy import CrossEntropyLoss as CrossEntropyLoss
@@ -32,24 +34,6 @@ COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
 __all__ = [*(cls.__name__ for cls in LOSSES.values()), "COMPARED", "LOSSES", "LOSS_NAMES", "Loss"]
 __all__ += ["for_trainer"]
 
-# Names that were public, and what takes their place.
-_CALL_THE_CLASS = "call the class, as in DiceLoss(smooth=0.1)(logits, target)"
-_GONE = dict.fromkeys(
-    (
-        *("functional", "asymmetric_loss", "dice_loss", "dsc_loss", "focal_loss", "mom_loss"),
-        *("sigmoid_f1_loss", "tversky_loss", "weighted_cross_entropy"),
-    ),
-    _CALL_THE_CLASS,
-) | {
-    "HeadsLoss": "DiceMRCTagger makes it from the losses that it is given",
-    "SpanEndsLoss": "DiceQuestionAnswerer makes it from the loss that it is given",
-    "OneMinus": "give LossSearchCV a function, lambda params: 1 - params['loss__alpha']",
-    "Range": "search_space() holds them, as in DiceLoss.search_space()['smooth'].low",
-    "resolve_loss": "LOSSES has the classes by name, as in LOSSES['dice']()",
-}
 
-
-def __getattr__(name: str) -> Any:
-    if name in _GONE:  # an AttributeError would lose its message in `from skdice.losses import`
-        raise ImportError(f"skdice.losses has no {name} any more: {_GONE[name]}")
-    raise AttributeError(f"module 'skdice.losses' has no attribute {name!r}")
+def __getattr__(name: str) -> NoReturn:
+    refuse_old_name(__name__, name)

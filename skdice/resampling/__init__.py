@@ -1,7 +1,8 @@
 """Samplers with imbalanced-learn's interface for texts, pairs and tagged sentences."""
 
-from typing import Any
+from typing import NoReturn
 
+from skdice._names import refuse_old_name
 from skdice.resampling.paper import table8_training_sets
 from skdice.resampling.replacement import EntityReplacement, build_gazetteer
 from skdice.resampling.tags import BackgroundUnderSampler, TagOverSampler
@@ -17,16 +18,6 @@ __all__ = [
     "table8_training_sets",
 ]
 
-_GONE = {
-    "BalancedBatchSampler": "give sampler= to an estimator, or torch's WeightedRandomSampler to a "
-    "DataLoader",
-    "Pipeline": "take imblearn.pipeline.Pipeline",
-    "make_pipeline": "take imblearn.pipeline.make_pipeline",
-}
 
-
-def __getattr__(name: str) -> Any:
-    """Tell the new way in place of an old name."""
-    if name in _GONE:
-        raise ImportError(f"skdice.resampling has no {name}: {_GONE[name]}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> NoReturn:
+    refuse_old_name(__name__, name)
