@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import tempfile
 import time
 from pathlib import Path
@@ -160,7 +159,7 @@ def read(path: Path) -> dict[str, Any] | None:
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         return None
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+    except Exception as error:  # torch has no type of error for a damaged file
         raise ValueError(
             f"checkpoint_dir: {path} is damaged ({error}). Delete it to begin anew"
         ) from error

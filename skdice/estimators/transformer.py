@@ -298,8 +298,10 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         3
         """
         self._check_fitted()
+        self.task.check_columns(self, X)
         reader = draft_of(self)
         reader._told = []
+        vars(reader).pop("feature_names_in_", None)  # blocks of rows have no columns
         return iter_blocks(reader, X, method, block_size)
 
     # ---- adapters

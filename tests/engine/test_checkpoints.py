@@ -201,13 +201,14 @@ def test_other_data_or_parameters_are_another_fit(tmp_path, numbers, change):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("left", [0.5, 0])
-def test_a_damaged_checkpoint_is_refused(tmp_path, numbers, whole, left):
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: b"hello " * 99]
+)
+def test_a_damaged_checkpoint_is_refused(tmp_path, numbers, whole, damage):
     with killed_at(9):
         classifier(tmp_path).fit(*numbers)
     (path,) = tmp_path.iterdir()
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * left)])
+    path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=r"checkpoint_dir: .*pt is damaged .*Delete it"):
         classifier(tmp_path).fit(*numbers)
     path.unlink()
