@@ -46,7 +46,7 @@ def check_rows(estimator: Any, X: Data, y: Data = None) -> None:
 
 
 def with_pos_label(estimator: Any, y: Data) -> Any:
-    """The estimator with its positive class fixed before a sampler balances the classes."""
+    """The estimator with its positive class fixed by all rows, before folds and samplers."""
     if "pos_label" not in estimator.get_params(deep=False):
         return estimator
     labels = read_labels(y, missing=True)

@@ -138,7 +138,7 @@ def _background(counts: dict[Any, int], tagged: bool, given: Any) -> Any:
         return "O" if "O" in counts else None
     if len(counts) != 2:
         return None
-    names = sorted(counts, key=str)
+    names = sorted(counts)  # as in `classes_`
     return names[1 - positive_class(names, [counts[name] for name in names])]
 
 

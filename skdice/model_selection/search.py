@@ -22,7 +22,7 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
-from skdice.estimators.before_folds import check_factors, check_rows
+from skdice.estimators.before_folds import check_factors, check_rows, with_pos_label
 from skdice.inputs.sentences import holds_tags
 from skdice.losses import Loss
 from skdice.model_selection.checks import (
@@ -236,7 +236,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit
         full = FullFits(
-            self.estimator, spaces, X, y, splits, params, scorer,
+            with_pos_label(self.estimator, y), spaces, X, y, splits, params, scorer,
             weights_of(scorer, params.get("sample_weight")), self.error_score,
             prunes=self.pruner is not None, seed=self._seed(),
         )  # fmt: skip

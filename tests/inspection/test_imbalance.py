@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from skdice import DiceClassifier
 from skdice.inspection import ImbalanceDisplay, imbalance
 
 
@@ -39,3 +40,10 @@ def test_tensors_are_counted_as_numbers():
 def test_counting_loads_no_torch():
     code = "import sys; from skdice.inspection import imbalance; imbalance(list('ab'))"
     subprocess.run([sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True)
+
+
+def test_the_positive_number_of_two_is_that_of_a_fit():
+    y = [2] * 14 + [10] * 12
+    model = DiceClassifier(max_epochs=1, random_state=0).fit([[float(label)] for label in y], y)
+    assert model.classes_[model.positive_] == 10
+    assert imbalance(y).background == 2

@@ -797,3 +797,18 @@ def test_tables_and_scorers_are_as_in_a_grid_search():
         assert set(column.compressed()) == set(expected.compressed())
         given = [name in params for params in found.cv_results_["params"]]
         np.testing.assert_array_equal(~column.mask, given)
+
+
+def test_folds_have_the_positive_class_of_all_rows():
+    X, y = [[float(i)] for i in range(40)], np.array(["few"] * 10 + ["many"] * 30)
+    seen = []  # by its own counts a fold of 20 rows would take "many", as in 5 against 15
+    search = LossSearchCV(
+        DiceClassifier(max_epochs=1, random_state=0),
+        loss_space("dice"),
+        n_trials=1,
+        cv=2,
+        scoring=lambda model, X, y: float(seen.append(model.classes_[model.positive_]) or 0),
+        strategy="full",
+    ).fit(X, y)
+    assert seen == ["few"] * 2
+    assert search.best_estimator_.positive_ == 0

@@ -129,7 +129,7 @@ def _why_not_text(estimator: Any, X: Any) -> str | None:
         return f"{type(estimator).__name__} finds its words in texts"
     if isinstance(estimator, DiceSequenceClassifier) and needs_windows(estimator, as_texts(X)):
         return "some texts are read in several windows, and heads see one vector of each text"
-    return _that_is_set(estimator, "sampler", "label_all_subwords")
+    return _that_is_set(estimator, "sampler")
 
 
 def _that_is_set(estimator: Any, *names: str) -> str | None:
