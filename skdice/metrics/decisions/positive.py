@@ -18,8 +18,8 @@ def positive_class(classes: ArrayLike, counts: ArrayLike, pos_label: Any = None)
     `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
     convention; else the class that is rarer by more than chance. Where the counts of two equally
     likely classes could differ so much by chance (by three standard deviations of the binomial
-    distribution, that is ``3 * sqrt(n)``) it is the second, as in scikit-learn, so that it is the
-    same in all folds of the data.
+    distribution, that is ``3 * sqrt(n)``) it is the second, as in scikit-learn, so that folds of
+    the data seldom differ. Near that bound they may: then give `pos_label`.
 
     Parameters
     ----------
