@@ -76,7 +76,8 @@ class ComparisonDisplay:
     def _differences(self, axis: Any, models: list[Any]) -> None:
         """Draw the differences to the highest F1, with their intervals."""
         for i, model in enumerate(models):
-            if model.n_empty:
+            if model.n_empty:  # not to be judged
+                axis.annotate("found nothing", (0, i), fontsize=8, ha="right", va="center")
                 continue
             apart, *ends = 100 * np.array(self.comparison.behind(model))
             colour = self._colour(model)

@@ -188,6 +188,7 @@ def test_rows_of_which_a_fit_found_nothing_are_marked_and_left_out():
     )
     axis = ComparisonDisplay.from_comparison(found).axes_[-1]
     assert {float(line.get_ydata()[0]) for line in axis.lines if line.get_marker() == "D"} == {1, 2}
+    assert [text.xy[1] for text in axis.texts if text.get_text() == "found nothing"] == [0]
 
 
 @pytest.mark.parametrize(
