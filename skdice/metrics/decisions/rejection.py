@@ -110,6 +110,13 @@ def sureness(scores: np.ndarray, several: bool) -> np.ndarray:
     return difference
 
 
+def _sureness_of(rows: BinaryRows | ClassRows, bias: np.ndarray) -> np.ndarray:
+    """How far each held-out row is from another decision."""
+    if isinstance(rows, BinaryRows):
+        return sureness(rows.margins + bias, True)
+    return sureness(rows.log_p + bias, False)
+
+
 def margin_of_share(sure: np.ndarray, share: float) -> float:
     """The margin below which at most a share of the rows lies."""
     return _margin_of(np.sort(sure), int(share * len(sure) + 1e-9))
@@ -131,20 +138,19 @@ def best_margin(
 
     Of equally good margins it is the largest.
     """
-    several = isinstance(rows, BinaryRows)
-    log_odds = rows.margins if isinstance(rows, BinaryRows) else rows.log_p
-    sure, decisions = sureness(log_odds + bias, several), rows.decide(bias)
+    sure, decisions = _sureness_of(rows, bias), rows.decide(bias)
     order = np.argsort(sure, kind="stable")
+    ordered = sure[order]
     most = int(share * rows.n_rows + 1e-9)
     # A margin lies between rows that are not equally sure.
-    sizes = np.append(0, np.flatnonzero(np.diff(sure[order])) + 1)
+    sizes = np.append(0, np.flatnonzero(np.diff(ordered)) + 1)
     sizes = sizes[sizes <= most]
     if len(sizes) > MOST_MARGINS:
         sizes = sizes[np.linspace(0, len(sizes) - 1, MOST_MARGINS).astype(int)]
     kept = [order[size:] for size in sizes]
     values = [rows.take(some).score(objective, decisions[some]) for some in kept]
     best = np.flatnonzero(np.round(values, 12) == np.round(max(values), 12))[-1]
-    return _margin_of(sure[order], int(sizes[best]))
+    return _margin_of(ordered, int(sizes[best]))
 
 
 def tune_rejecting(
@@ -220,10 +226,7 @@ def reject_at(
                 "tune on there is none: complete the labels of some, or give another objective"
             )
     none = np.zeros(rows.n_biases)
-    if isinstance(rows, BinaryRows):
-        sure = np.abs(rows.margins).min(axis=1)
-    else:
-        sure = sureness(rows.log_p, False)
+    sure = _sureness_of(rows, none)
     right = (rows.decide(none) == rows.truth).reshape(rows.n_rows, -1).all(axis=1)
     decided = BinaryRows(sure[:, None], right[:, None], rows.y_true)
     bias, promise = bounded(decided, objective)
