@@ -100,8 +100,8 @@ def adapt_prior(
         Classes that it does not name share the rest as they did before.
     n_bootstraps : int, default=100
         Number of draws for the interval, and for the test. Draws are of the new rows, and of the
-        held-out rows of each class, which calibrate anew: that takes so long that there are fewer
-        than for other intervals.
+        held-out rows of each class. Each draw calibrates anew, so there are fewer than for the
+        intervals of `html_report`.
     random_state : int, default=0
 
     Returns
