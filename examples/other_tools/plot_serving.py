@@ -64,14 +64,16 @@ for rows in (["claim a prize today", "lunch at six?"], []):
 # A batch job
 # -----------
 #
-# ``predict`` wants all rows at once. ``iter_predict`` reads them from a generator, holds 4,096 rows
-# at a time, and gives one prediction after the other. The command line does the same:
-# ``cat messages.txt | skdice predict spam-model - --format jsonl > predictions.jsonl``.
+# ``predict`` wants all rows at once. A loop over pieces needs memory for one piece only.
+# The command line reads a file whole:
+# ``skdice predict spam-model messages.txt --format jsonl > predictions.jsonl``.
+from itertools import islice
+
 with open("messages.txt", "w") as file:
     file.write("\n".join(texts))
 with open("messages.txt") as lines, open("labels.txt", "w") as out:
-    for label in served.iter_predict(line.rstrip() for line in lines):
-        print(label, file=out)
+    while piece := [line.rstrip() for line in islice(lines, 4096)]:
+        out.writelines(f"{label}\n" for label in served.predict(piece))
 
 # %%
 # ONNX

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
-from itertools import chain, count, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +14,8 @@ from skdice._checks import counted
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
-from skdice.cli._tables import table_pieces
+from skdice.cli._tables import table_text
 
-BLOCK, STREAMED = 4096, 64  # rows of a file, and of standard input, that are predicted at a time
 TABLE = "table"  # as it came, with the columns of predictions
 ADDED = ("predicted", "probability")
 
@@ -66,9 +62,7 @@ def predict(
     SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities that may be nested are
     written as JSON lines.
 
-    From standard input rows are read and written 64 at a time: tokens with blank lines between
-    sentences, one text on each line, or JSON lines as a file has them. A .txt file with a text to
-    classify on each line is not read whole either.
+    Standard input is read to its end, as a file of the same content.
 
     For example:
 
@@ -84,37 +78,35 @@ def predict(
 
     skdice predict recognizer new.txt --format label-studio --out tasks.json
     """
-    from skdice.datasets.reading import suffix_of
     from skdice.tasks.files import files_of
 
     # A folder is replaced as a whole by the format that writes one.
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
-    if out is None and isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
-    source, first, rest, has_cells = _opened(file, estimator, ctx.params)
-    suffix = "" if out is None else suffix_of(out)
-    how = _format_of(estimator, form, suffix, file, has_cells)
-    method = files_of(estimator.task).formats_of(estimator)["jsonl" if how == TABLE else how]
-    rows, ahead = tee(chain(first, rest))
-    block = STREAMED if str(file) == "-" else BLOCK
-    found = estimator.iter_predict((row.x for row in ahead), method, block)
-    done = count()  # it is asked last, so that it counts the rows
-    pairs = zip(zip(rows, found, strict=True), done, strict=False)
-    predicted = (row._replace(y=y) for (row, y), _ in pairs)
+    source, rows = _files.inputs(file, estimator, ctx.params)
+    how = _format_of(estimator, form, out, file, has_cells=any(row.meta for row in rows))
     if how == TABLE:
-        names = _names(source, first)
-        _write(_table(estimator, source, names, predicted, out), out)
+        _check_added(source, rows)
+    method = files_of(estimator.task).formats_of(estimator)["jsonl" if how == TABLE else how]
+    found = getattr(estimator, method)([row.x for row in rows])
+    rows = [row._replace(y=y) for row, y in zip(rows, found, strict=True)]
+    if how == TABLE:
+        _write(_table(estimator, source, rows, out), out)
+    elif estimator.task.has_words:
+        _write(_text(estimator, how, rows, out), out)
     else:
-        _write_as(estimator, how, predicted, out)
+        _write_entities(how, rows, out)
     if out is not None:
-        OUT.print(f"wrote {counted(next(done), 'prediction')} to {out}", soft_wrap=True)
+        OUT.print(f"wrote {counted(len(rows), 'prediction')} to {out}", soft_wrap=True)
 
 
-def _format_of(estimator: Any, asked: str, suffix: str, file: Path, has_cells: bool) -> str:
+def _format_of(estimator: Any, asked: str, out: Path | None, file: Path, *, has_cells: bool) -> str:
     """The format to write, if the task has it, and if the name of the output is no other's."""
+    from skdice.datasets.annotations import is_text
+    from skdice.datasets.reading import suffix_of
     from skdice.tasks.files import files_of
 
+    suffix = "" if out is None else suffix_of(out)
     known = [*files_of(estimator.task).formats_of(estimator)]
     if asked == "auto":
         asked = _usual_format(known[0], suffix, file, has_cells)
@@ -128,6 +120,8 @@ def _format_of(estimator: Any, asked: str, suffix: str, file: Path, has_cells: b
         raise typer.BadParameter(
             f"--out names a {suffix} table, and {asked} is none: give a name such as out.jsonl"
         )
+    if out is None and not estimator.task.has_words and not is_text(out, asked):
+        raise typer.BadParameter(f"--format {asked} needs --out")
     return asked
 
 
@@ -140,131 +134,76 @@ def _usual_format(usual: str, suffix: str, file: Path, has_cells: bool) -> str:
     return "jsonl" if in_json or without_ids else usual
 
 
-# ---- reading
-
-
-def _opened(
-    file: Path, estimator: Any, params: Mapping[str, Any]
-) -> tuple[Source, list[Row], Iterator[Row], bool]:
-    """The first part of the input, its rows, those that follow, and whether they have cells."""
-    parts, as_lines = _parts(file, estimator, params)
-    source, first = next(parts, (None, []))
-    if source is None:
-        raise ValueError("the input is empty: give at least one example")
-    rest = chain.from_iterable(part for _, part in parts)
-    return source, first, rest, not as_lines and any(row.meta for row in first)
-
-
-def _parts(
-    file: Path, estimator: Any, params: Mapping[str, Any]
-) -> tuple[Iterator[tuple[Source, list[Row]]], bool]:
-    """The rows of a file or of standard input in parts; True if lines are read as they come."""
-    from skdice.datasets.reading import is_plain, iter_lines
-
-    if str(file) == "-":
-        name, lines = Path("standard input"), _standard_input(params)
-        return _files.inputs_of_lines(name, lines, estimator, params, STREAMED), True
-    one_text = estimator.task.name == "classification" and estimator.n_features_in_ in (None, 1)
-    if one_text and not options.of_table(params) and is_plain(file):
-        first = next(filter(str.strip, iter_lines(file)), "")
-        if first and not _files.is_table(file, first, getattr(estimator, "table_", {})):
-            return _files.inputs_of_lines(file, iter_lines(file), estimator, params, BLOCK), True
-    return _files.inputs(file, estimator, params), False
-
-
-def _standard_input(params: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of standard input, whatever the locale; a byte that is not text names its line."""
-    from skdice.inputs.texts import check_characters
-
-    given = options.of_table(params)
-    encoding = given.pop("encoding", "utf-8")
-    for name in given.keys() - {"text_columns"}:
-        raise typer.BadParameter(f"--{name.replace('_', '-')} is for files, and - is no table")
-    if isinstance(sys.stdin, TextIOWrapper):
-        try:
-            sys.stdin.reconfigure(encoding=encoding, errors="surrogateescape")
-        except LookupError:
-            problem = f"encoding={encoding!r} is unknown: use one such as 'latin-1'"
-            raise ValueError(problem) from None
-    for number, line in enumerate(sys.stdin, 1):
-        check_characters(line, f"standard input, line {number},")
-        yield line
-
-
 # ---- writing
 
 
-def _write(pieces: Iterator[str], out: Path | None) -> None:
-    """Write pieces of text as they come."""
-    from skdice.whole_files import replacing
+def _write(text: str, out: Path | None) -> None:
+    """Write a text to a file, or to the screen."""
+    from skdice.whole_files import write_text
 
-    with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as target:
-        for piece in pieces:
-            target.write(piece)
-            target.flush()
+    if out is not None:
+        write_text(out, text)
+        return
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
-def _write_as(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> None:
-    """Write predicted rows in a format."""
+def _write_entities(how: str, rows: list[Row], out: Path | None) -> None:
+    """Write texts with the entities that were predicted, as an annotation tool imports them."""
     from skdice.datasets import write_annotations
-    from skdice.datasets.annotations import as_row, is_text, pieces_of
+    from skdice.datasets.annotations import as_row, text_of
 
-    if estimator.task.has_words:
-        _write(_pieces(estimator, how, rows, out), out)
-    elif is_text(out, how):
-        found = (as_row(i, row.x, row.y, row.meta, how) for i, row in enumerate(rows))
-        _write(pieces_of(found, how, out, predicted=True), out)
-    elif out is None:
-        raise typer.BadParameter(f"--format {how} needs --out")
+    if out is None:
+        found = [as_row(i, row.x, row.y, row.meta, how) for i, row in enumerate(rows)]
+        _write(text_of(found, how, out, predicted=True), out)
     else:
         _, texts, entities, metadata = map(list, zip(*rows, strict=True))
         write_annotations(out, texts, entities, how, metadata, predicted=True)
 
 
-def _pieces(estimator: Any, how: str, rows: Iterator[Row], out: Path | None) -> Iterator[str]:
-    """The text of predicted rows in a format, in pieces that each end with a row."""
+def _text(estimator: Any, how: str, rows: list[Row], out: Path | None) -> str:
+    """The text of predicted rows in a format."""
     from skdice.datasets.annotations import as_json
-    from skdice.datasets.reading import json_pieces
+    from skdice.datasets.reading import json_text
     from skdice.datasets.squad import answers_json
     from skdice.tasks.files import files_of
 
     if how == "squad":  # one object, from id to answer
-        yield answers_json({row.meta["id"]: row.y for row in rows})
-        return
-    written = (files_of(estimator.task).written(estimator, how, row) for row in rows)
+        return answers_json({row.meta["id"]: row.y for row in rows})
+    written = [files_of(estimator.task).written(estimator, how, row) for row in rows]
     if how in ("conll", "tsv"):
-        yield from (
-            "\n" * (i > 0 and how == "conll") + text + "\n" for i, text in enumerate(written)
-        )
-    else:
-        yield from json_pieces(map(as_json, written), out)
+        return ("\n" if how == "conll" else "").join(f"{text}\n" for text in written)
+    return json_text(map(as_json, written), out)
 
 
-def _names(source: Source, rows: list[Row]) -> list[str]:
-    """The columns of a table, or the one of texts, if none is that of a prediction."""
-    names = dict.fromkeys(name for row in rows for name in row.meta) or {"text": None}
-    if taken := [name for name in ADDED if name in names]:
+def _check_added(source: Source, rows: list[Row]) -> None:
+    """Refuse a table with a column that its predictions would get."""
+    if taken := [name for name in ADDED if any(name in row.meta for row in rows)]:
         raise ValueError(
             f"{str(source.path)!r} has a column {taken[0]!r}, which its predictions would get: "
             "rename it"
         )
-    return [*names]
 
 
-def _table(
-    estimator: Any, source: Source, names: list[str], rows: Iterator[Row], out: Path | None
-) -> Iterator[str]:
+def _table(estimator: Any, source: Source, rows: list[Row], out: Path | None) -> str:
     """The text of a table as it came with two columns more, or of texts with these."""
+    from skdice.datasets.annotations import as_json
     from skdice.datasets.cells import separator_of
-    from skdice.datasets.reading import suffix_of
+    from skdice.datasets.reading import json_text, suffix_of
 
-    separator = None if source.is_json else separator_of(source)
+    separator = "," if source.is_json else separator_of(source)
     suffix = "" if out is None else suffix_of(out)
-    if suffix not in (".csv", ".tsv", ".jsonl", ".json"):
-        suffix = ".jsonl" if source.is_json else ".tsv" if separator == "\t" else ".csv"
-    records = ({**(row.meta or {"text": row.x}), **_added(estimator, row)} for row in rows)
-    separator = "," if separator in (None, "\t") else separator
-    yield from table_pieces(records, [*names, *ADDED], suffix, out, separator)
+    records = [{**(row.meta or {"text": row.x}), **_added(estimator, row)} for row in rows]
+    if suffix in (".jsonl", ".json") or (source.is_json and suffix not in (".csv", ".tsv")):
+        return json_text(map(as_json, records), out)
+    if suffix == ".tsv":
+        separator = "\t"
+    elif suffix == ".csv" and separator == "\t":
+        separator = ","
+    names = dict.fromkeys(name for record in records for name in record)
+    return table_text(records, [name for name in names if name not in ADDED] + [*ADDED], separator)
 
 
 def _added(estimator: Any, row: Row) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from skdice.datasets.formats._base import JsonFormat, as_json, formats
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import resolve, units_before
 from skdice.datasets.options import without
-from skdice.datasets.reading import json_pieces
+from skdice.datasets.reading import json_text
 from skdice.datasets.row import UNITS, Reading, Row, Wanted, left_out, x_and_y
 from skdice.datasets.source import Source, warn_of_notes
 from skdice.exceptions import SkippedRowsWarning
@@ -263,7 +263,7 @@ def write_annotations(
         predicted = any(entity.score is not None for row in rows for entity in row.y)
     _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
-        write_text(path, "".join(pieces_of(rows, format, path, bool(predicted))))
+        write_text(path, text_of(rows, format, path, bool(predicted)))
     else:
         form.write(path, rows)
     return path
@@ -286,18 +286,16 @@ def format_of_name(path: Path) -> str | None:
 
 
 def is_text(path: Path | None, format: str) -> bool:
-    """Return True if a format is text that can be written row by row, as `pieces_of` gives it."""
+    """Return True if a format is one text, as `text_of` gives it."""
     return formats()[format].is_text(path)
 
 
-def pieces_of(
-    rows: Iterable[Row], format: str, path: Path | None, predicted: bool
-) -> Iterator[str]:
-    """The text of a file of JSON, in pieces that each end with a row."""
+def text_of(rows: Iterable[Row], format: str, path: Path | None, predicted: bool) -> str:
+    """The text of a file of JSON."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
     values = (as_json(_dumped(row, form, predicted)) for row in rows)
-    return json_pieces(values, path, lines=form.lines)
+    return json_text(values, path, lines=form.lines)
 
 
 def _dumped(row: Row, form: JsonFormat, predicted: bool) -> Any:

@@ -122,11 +122,20 @@ def read_dataset(
 
 def source_of(path: str | Path, encoding: str, options: Mapping[str, Any]) -> Source:
     """A file that is opened once, to be looked at by `task_of` and read by `read_source`."""
+    return Source(Path(path), encoding, **_of_cells(options))
+
+
+def with_cells(source: Source, options: Mapping[str, Any]) -> Source:
+    """A file that was looked at, with what makes its lines cells of a table."""
+    return source.again(**_of_cells(options))
+
+
+def _of_cells(options: Mapping[str, Any]) -> dict[str, Any]:
     of_cells = {name: options[name] for name in OF_CELLS if name in options}
     names = ("text_columns", "label_column", "label_columns")
     asked = Asked.by(**{name: options[name] for name in names if name in options})
     of_cells["header"] = asked.header(of_cells.get("header"))
-    return Source(Path(path), encoding, **of_cells)
+    return of_cells
 
 
 def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,8 +105,7 @@ class TextsWithEntities(Reader):
     def inputs(
         self, source: Source, options: Options, n_texts: int | None, tags: Collection[str]
     ) -> Reading:
-        column, is_stream = options.get("text_column"), source.in_json is False
-        form = None if is_stream else find(source).format
+        column, form = options.get("text_column"), find(source).format
         if form is not None or source.is_json:
             return entity_rows(source, Wanted(False, text_column=column), format=form or "jsonl")
         if not options and suffix_of(source.path) not in (".csv", ".tsv"):

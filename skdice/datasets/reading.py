@@ -124,25 +124,6 @@ def pandas_values(path: Path, data: bytes) -> list[tuple[str, Any]] | None:
     ]
 
 
-def is_plain(path: Path) -> bool:
-    """Return True if a file named ``.txt`` is not packed, nor UTF-16, nor another binary."""
-    if path.suffix.lower() != ".txt" or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return not file.read(8).startswith((b"\x1f\x8b", *_BOMS, *_BINARY))
-
-
-def iter_lines(path: Path) -> Iterator[str]:
-    """The lines of a plain text file in UTF-8, read as they are needed."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for line in file:
-                yield line.removesuffix("\n")
-    except UnicodeDecodeError:
-        read_text(path)  # its error names the line
-        raise
-
-
 # ---- JSON
 
 
@@ -208,15 +189,13 @@ def _value(line: str) -> Any:
 # ---- writing
 
 
-def json_pieces(values: Iterable[str], path: Path | None, *, lines: bool = True) -> Iterator[str]:
-    """The text of a file of JSON values, in pieces that each end with a value.
+def json_text(values: Iterable[str], path: Path | None, *, lines: bool = True) -> str:
+    """The text of a file of JSON values.
 
     A file whose name ends in ``.json`` is an array. Others have a value on each `line`, if that is
     what they are to have.
     """
-    lines = lines and not (path is not None and suffix_of(path) == ".json")
-    i = -1
-    for i, value in enumerate(values):
-        yield f"{value}\n" if lines else (",\n" if i else "[\n") + value
-    if not lines:
-        yield "\n]\n" if i >= 0 else "[]\n"
+    if lines and not (path is not None and suffix_of(path) == ".json"):
+        return "".join(f"{value}\n" for value in values)
+    inside = ",\n".join(values)
+    return f"[\n{inside}\n]\n" if inside else "[]\n"

@@ -37,10 +37,8 @@ class Source:
     encoding : str
     separator, quoting, header : str, bool, bool or None
         How lines become cells of a table, where that was said.
-    content : str, list of (place, value) or None
-        The text of a piece of a stream, or the rows of a data set; None reads the file.
-    first : int
-        How many lines stand before a piece.
+    content : bytes, str, list of (place, value) or None
+        The bytes of standard input, a text, or the rows of a data set; None reads the file.
     in_json : bool or None
         Whether it holds JSON, where that was said; None looks at the name and the first line.
     """
@@ -50,16 +48,15 @@ class Source:
     separator: str | None = None
     quoting: bool | None = None
     header: bool | None = None
-    content: str | list[Placed] | None = None
-    first: int = 0
+    content: bytes | str | list[Placed] | None = None
     in_json: bool | None = None
 
     @cached_property
     def _content(self) -> str | list[Placed]:
         """The text of a file, with line ends of one character, or the rows that pandas reads."""
-        if self.content is not None:
+        if isinstance(self.content, (str, list)):
             return self.content
-        data = read_data(self.path)
+        data = read_data(self.path) if self.content is None else self.content
         rows = pandas_values(self.path, data)
         if rows is not None:
             return rows
@@ -111,6 +108,10 @@ class Source:
         if may_be and not self.is_json and self.text.lstrip()[:1] in ("[", "{"):
             return replace(self, in_json=True, content=self.text)
         return self
+
+    def again(self, **changed: Any) -> Source:
+        """The file with other settings, which is not read a second time."""
+        return replace(self, content=self._content if self.is_text else self.content, **changed)
 
     def holding(self, values: list[Placed]) -> Source:
         """The file with some of its values, as JSON has them."""

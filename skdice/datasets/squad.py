@@ -87,11 +87,11 @@ def question_rows(
     if not values:
         problem = "is not a SQuAD file: questions are read from JSON"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    every = _articles(source.path, values, source.first)
+    every = _articles(source.path, values)
     kept = every if articles is None else _with_titles(source, every, articles)
     rows: dict[str, Row] = {}  # by question id
     for paragraph, question in _questions(source.path, kept):
-        row = _row(source, paragraph, question, source.first + len(rows), labelled)
+        row = _row(source, paragraph, question, len(rows), labelled)
         if row.meta["id"] in rows:
             problem = f"holds the question id {row.meta['id']!r} twice"
             raise ValueError(f"{str(source.path)!r} {problem}")
@@ -139,7 +139,7 @@ def _with_titles(source: Source, every: list[Any], articles: Sequence[str]) -> l
     return [article for article in every if article.get("title") in wanted]
 
 
-def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
+def _articles(path: Path, values: list[Any]) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
@@ -148,7 +148,7 @@ def _articles(path: Path, values: list[Any], first: int) -> list[Any]:
     elif all(_has(record, "question", "context") for record in records):
         records = [
             {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
-            for i, r in enumerate(records, first)
+            for i, r in enumerate(records)
         ]
     for article in records:
         if _has(article, "context", "qas"):

@@ -257,8 +257,7 @@ def _load_to_predict(source: Source, asked: Asked) -> Table:
     is_asked = bool(asked.all or source.header)
     if first.startswith(_FASTTEXT) or (is_asked and "," in first and "\t" not in first):
         return _load(source, asked)
-    has_tabs = "\t" in first and source.in_json is None
-    if is_asked or has_tabs or suffix_of(source.path) == ".tsv":
+    if is_asked or "\t" in first or suffix_of(source.path) == ".tsv":
         return _load(replace(source, separator="\t", content=source.text), asked)
     lines = enumerate(source.iter_lines(), 1)
     return Table(source.path, None, [(n, [line]) for n, line in lines if line.strip()])

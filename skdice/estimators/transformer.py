@@ -17,8 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from skdice import backbones
 from skdice._checks import checked, shown
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import draft_of
-from skdice._types import Data, Rows, Weights
+from skdice._types import Data, Weights
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
@@ -32,7 +31,6 @@ from skdice.engine.vectors import BLOCK, BLOCK_ON_GPU
 from skdice.estimators import hub, storage
 from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
 from skdice.estimators.evaluation import Scored
-from skdice.estimators.streams import iter_blocks
 from skdice.inputs.rows import object_array
 from skdice.tasks import Task
 from skdice.text.encoding import Windows
@@ -249,60 +247,9 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         return object_array([row for block in blocks for row in found(self, *block)])
 
     def _tell(self, cuts: Cuts) -> None:
-        """Warn of texts that were cut; in a stream, whose ``_told`` is an empty list, once."""
-        told: list[Cuts] | None = vars(self).get("_told")  # that of all copies: see `of_one_fit`
-        if cuts.n_cut and not told:
+        """Warn of texts that were cut."""
+        if cuts.n_cut:
             cuts.tell(self.max_length_, getattr(self, "long_texts", "windows"))
-            if told is not None:
-                told.append(cuts)
-
-    @checked
-    def iter_predict(
-        self, X: Rows, method: str = "predict", block_size: int = 4096
-    ) -> Iterator[Any]:
-        """Predictions row by row, holding one block of rows at a time: for data beyond the memory.
-
-        Parameters
-        ----------
-        X : iterable
-            Rows as in `fit`: a generator, which may end at once, or a container as for `predict`.
-        method : str, default="predict"
-            The method to predict with: ``"predict"``, or where the estimator has it
-            ``"predict_proba"``, ``"decision_function"`` or ``"predict_spans"``.
-        block_size : int, default=4096
-            Rows to read, check and predict at a time.
-
-        Returns
-        -------
-        iterator
-            For each row what `method` gives for it.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        ValueError, TypeError
-            For a bad `method`, `block_size` or container at the call, and for bad rows when their
-            block is read; a note on the error tells where the block begins.
-
-        Examples
-        --------
-        >>> from skdice import DiceTokenClassifier
-        >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]]
-        >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]]
-        >>> tagger = DiceTokenClassifier(max_epochs=1, random_state=0).fit(X, y)
-        >>> lines = iter(["Bob sleeps", "it is late"])
-        >>> for tags in tagger.iter_predict(line.split() for line in lines):
-        ...     print(len(tags))
-        2
-        3
-        """
-        self._check_fitted()
-        self.task.check_columns(self, X)
-        reader = draft_of(self)
-        reader._told = []
-        vars(reader).pop("feature_names_in_", None)  # blocks of rows have no columns
-        return iter_blocks(reader, X, method, block_size)
 
     # ---- adapters
 

@@ -18,7 +18,7 @@ from skdice.inputs.labels import label_table
 from skdice.inputs.rows import as_row_list, plain_values, row_keys
 from skdice.inputs.sentences import as_sentences
 from skdice.inspection.suspects import Record, innermost, texts_of, with_texts
-from skdice.tasks.files import files_of
+from skdice.tasks.files import SpanFiles, files_of
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {
@@ -93,7 +93,7 @@ def next_to_label(
     with naming({"X": "pool"}):
         check_rows(estimator, pool)
         task = getattr(model, "task", None)
-        of_tokens = task is not None and files_of(task).rows_are == "blocks"
+        of_tokens = task is not None and isinstance(files_of(task), SpanFiles)
         texts = as_sentences(pool) if of_tokens else texts_of(pool)
         if not sparse.issparse(pool):
             as_row_list("X", pool, may_be_empty=False)

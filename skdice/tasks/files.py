@@ -28,7 +28,6 @@ class TaskFiles:
     kind: ClassVar[str] = ""  # of `read_dataset`, where it is not the task's name
     # In which predictions are written, and the methods that predict them; "auto" is the first.
     formats: ClassVar[dict[str, str]]
-    rows_are: ClassVar[str] = "lines"  # of a stream; or "blocks" of lines, "json", or "mixed" lines
     modes: ClassVar[tuple[str, ...]] = ("lenient",)  # which spans count as found
 
     def __init__(self, task: Task) -> None:
@@ -133,7 +132,6 @@ class TextFiles(TaskFiles):
 class SpanFiles(TaskFiles):
     """Sentences of tokens with spans, or with tags that may be predicted too."""
 
-    rows_are = "blocks"
     formats: ClassVar[dict[str, str]] = {
         "conll": "predict",
         "jsonl": "predict_tagged",
@@ -188,7 +186,6 @@ class EntityFiles(TaskFiles):
     formats: ClassVar[dict[str, str]] = dict.fromkeys(
         ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"), "predict"
     )
-    rows_are = "mixed"
     modes = tuple(MODES)
 
     def counted(self, X: Data, y: Data) -> Any:
@@ -208,7 +205,6 @@ class QuestionFiles(TaskFiles):
 
     kind = "qa"
     formats: ClassVar[dict[str, str]] = {"squad": "predict", "jsonl": "predict"}
-    rows_are = "json"
 
     def groups(self, X: Data) -> list[str] | None:
         """The contexts: questions on one context are split together."""

@@ -70,12 +70,14 @@ def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
 
 
 def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
-    lines = "bob sings\n\n" + json.dumps({"text": "anna sings", "id": 7}) + "\n"
+    lines = "bob sings\n\nanna sings\n"
     result = run("predict", folder / "m", "-", "--format", "label-studio", input=lines)
     first, second = json.loads(result.output)
-    assert first["data"] == {"text": "bob sings"}
-    assert (second["id"], second["data"]) == (7, {"text": "anna sings"})
+    assert [first["data"], second["data"]] == [{"text": "bob sings"}, {"text": "anna sings"}]
     assert "annotations" not in first
+    lines = json.dumps({"text": "anna sings", "id": 7})
+    result = run("predict", folder / "m", "-", "--format", "label-studio", input=lines)
+    assert json.loads(result.output)[0]["id"] == 7
     tasks = [{"id": 3, "data": {"text": "anna sings", "url": "u"}}]
     (tmp_path / "tasks.json").write_text(json.dumps(tasks))
     record = json.loads(run("predict", folder / "m", tmp_path / "tasks.json").output)

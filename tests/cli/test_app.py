@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
-from skdice.datasets import read_conll, read_texts, write_conll
+from skdice.datasets import read_conll, write_conll
 from skdice.exceptions import ServingWarning
 from skdice.metrics import Cost, span_report
 from skdice.model_selection import compare_losses
@@ -518,7 +518,7 @@ def test_records_on_standard_input_keep_their_ids(trained):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("", (), "the input is empty"),
+        ("", (), "'standard input' is empty: give a file"),
         ('{"tokens": ["a"]}\nb\n', (), "'standard input', line 2: Expecting value at character 0"),
         ('{"word": ["a"]}\n', (), "'standard input' holds no lists of tokens and tags"),
         ('{"tokens": ["a"]}\n{"word": 1}\n', (), "line 2: no lists of tokens and tags, but"),
@@ -544,7 +544,7 @@ def test_a_record_without_a_text_is_told_what_it_lacks(trained):
     [
         (b"win caf\xc3\xa9 \xf0\x9f\x98\x80\nlunch\n", (), None),
         (b"win caf\xe9\nlunch\n", ("--encoding", "latin-1"), None),
-        (b"lunch\nwin caf\xe9\n", (), "standard input, line 2, holds the byte 0xe9"),
+        (b"lunch\nwin caf\xe9\n", (), "'standard input', line 2: byte 13 is not utf-8"),
         (b"lunch\n", ("--encoding", "nope"), "is unknown: use one such as 'latin-1'"),
     ],
 )
@@ -704,37 +704,6 @@ def test_compare_holds_no_single_row_out(files, tiny_backbone):
     result = run("compare", "--train", files / "lone.tsv", "--backbone", tiny_backbone)
     assert result.exit_code == 1
     assert "has one row only: give --test" in " ".join(result.output.split())
-
-
-def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
-    from skdice.datasets import reading
-
-    model = DiceSequenceClassifier.from_pretrained(trained / "c")
-    texts, iter_lines, n_read = ["win money", 'see "you', "a, b"] * 1400, reading.iter_lines, 0
-
-    def counting(path):
-        nonlocal n_read
-        for line in iter_lines(path):
-            n_read += 1
-            yield line
-
-    predict, n_at_first = DiceSequenceClassifier.predict_labels, []
-
-    def noting(self, X):
-        n_at_first.append(n_read)
-        return predict(self, X)
-
-    monkeypatch.setattr(reading, "iter_lines", counting)
-    monkeypatch.setattr(DiceSequenceClassifier, "predict_labels", noting)
-    file = trained / "lines.txt"
-    file.write_text("\ufeff\n" + "\r\n".join(texts), encoding="utf-8", newline="")
-    monkeypatch.delattr("skdice.datasets.source.read_data")  # which reads a file whole
-    result = CliRunner().invoke(app, ["predict", str(trained / "c"), str(file)])
-    assert n_at_first[0] <= 2 + 4096 + 2  # the block that is predicted, and a look at the first
-    monkeypatch.undo()
-    lines = [f"{y}\t{x}" for x, y in zip(texts, model.predict(texts), strict=True)]
-    assert result.output.splitlines() == lines
-    assert read_texts(file) == texts
 
 
 @pytest.mark.parametrize(

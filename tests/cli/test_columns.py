@@ -145,7 +145,12 @@ def test_columns_without_names(models, tmp_path):
     # Nor one with names of a model that knows none.
     named = table(tmp_path / "b.tsv", ("label", "text"), rows, "\t")
     result = run("predict", models / "n", named)
-    assert "names its columns, and the table that the model learned from did not" in said(result)
+    told = "names its columns, and the table that the model learned from did not"
+    assert told in said(result)
+    assert told in said(run("evaluate", models / "n", named))  # whose header is no row
+    how = ("--text-columns", "text", "--label-column", "label", "--json")
+    report = json.loads(run("evaluate", models / "n", named, *how).output)
+    assert report["weighted avg"]["support"] == 2
     assert texts_of(models / "n", named, "--text-columns", "text") == ["lunch", "win"]
 
 

@@ -168,24 +168,6 @@ def test_pairs_and_several_labels(tiny_backbone, tmp_path):
         np.testing.assert_allclose(chosen, proba[proba > 0.5], atol=1e-5)
 
 
-def test_rows_are_written_as_they_are_predicted(model, tmp_path, monkeypatch):
-    texts = [f"{text} {i}" for i, text in enumerate(TEXTS * 1000)]
-    (tmp_path / "many.csv").write_text("id,text\n" + "".join(f"{t},{t}\n" for t in texts))
-    at_once = []
-
-    def counted(self, X):
-        at_once.append(len(X))
-        return np.full((len(X), 2), 0.5)
-
-    monkeypatch.setattr(DiceSequenceClassifier, "predict_proba", counted)
-    out = tmp_path / "out.csv"
-    assert run(model, tmp_path / "many.csv", "--out", out).exit_code == 0
-    assert len(at_once) > 1
-    assert max(at_once) <= 4096
-    assert sum(at_once) == len(texts)
-    assert [row["id"] for row in table_of(out.read_text())] == texts
-
-
 def test_a_pipe_is_written_through(model, tmp_path):
     (tmp_path / "a.csv").write_text("id,text\n1,win money\n")
     os.mkfifo(tmp_path / "pipe")

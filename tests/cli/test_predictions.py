@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 
@@ -108,21 +109,29 @@ def test_columns_of_standard_input_are_obeyed_or_refused(folder, tmp_path):
         assert result.exit_code == 0, result.output
         found = [json.loads(line) for line in result.stdout.splitlines()]
         assert [(row["text"], row["id"]) for row in found] == [("free money", i) for i in range(70)]
-        result = predict(*args, text="win money\n")
+        result = predict(*args, text="win money\nlunch\n")
         assert result.exit_code == 1
-        assert "names a field of JSON lines" in " ".join(result.output.split())
-    result = predict(folder / "c", "-", "--separator", ";", text="a;b\n")
-    assert result.exit_code == 2
-    assert "--separator is for files" in result.output
+        assert "is not in 'standard input'" in " ".join(result.output.split())
 
 
-def test_rows_of_a_stream_are_named_by_their_lines(folder):
-    lines = ['{"text": "win"}\n'] * 100 + ['{"text": 5}\n']
-    result = predict(folder / "c", "-", "--format", "jsonl", text="".join(lines))
-    assert result.exit_code == 1
-    assert len(result.stdout.splitlines()) == 64
-    message = " ".join(result.stderr.split())
-    assert "'standard input, from line 65', line 37: 'text' is 5, not a string" in message
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "win money\nlunch\n",
+        "id,text\n1,lunch\n",
+        "id\ttext\n1\tlunch\n",
+        '{"id": 7, "text": "a"}\n',
+    ],
+)
+def test_standard_input_is_as_a_file_of_the_same_content(folder, tmp_path, text, packed):
+    content = gzip.compress(text.encode()) if packed else text.encode()
+    (tmp_path / "a").write_bytes(content)
+    options = ("--text-columns", "text") if text.startswith("id,") else ()
+    shown = predict(folder / "c", tmp_path / "a", *options)
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout
+    assert predict(folder / "c", "-", *options, text=content).stdout == shown.stdout
 
 
 def test_questions_without_ids_have_numbers(folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from skdice.datasets import read_dataset, read_texts, write_annotations
 from skdice.datasets.dataset import source_of, task_of
 from skdice.datasets.readers import READERS
 from skdice.datasets.row import Row
-from skdice.datasets.unlabelled import cut, read_inputs
+from skdice.datasets.unlabelled import read_inputs
 from skdice.exceptions import SkippedRowsWarning
 
 ENTITIES = [(0, 3, "PER")]
@@ -85,21 +84,6 @@ def test_an_option_that_tokens_do_not_have_is_refused(tmp_path):
     path.write_text('{"tokens": ["Ann"], "tags": ["B-PER"]}\n')
     with pytest.raises(TypeError, match="header=True is no option of lists and tables of tokens"):
         read_dataset(path, header=True)
-
-
-def pieces(text, rows="lines", size=64):
-    return [
-        [row.x for row in read_inputs(source, "classification", {}).rows]
-        for source in cut(Path("standard input"), text.splitlines(keepends=True), rows, size)
-    ]
-
-
-def test_a_stream_is_judged_by_its_first_line(tmp_path):
-    lines = [f"text {i}" for i in range(64)] + ['{"x": 1}', "win\tnow", "{"]
-    assert pieces("\n".join(lines)) == [lines[:64], lines[64:]]
-    assert pieces("\n" * 6000 + "see you\n") == [["see you"]]
-    records = "".join(f'{{"text": "{i}"}}\n' for i in range(70))
-    assert [len(piece) for piece in pieces(records)] == [64, 6]
 
 
 def test_a_tab_in_a_later_line_of_texts(tmp_path):

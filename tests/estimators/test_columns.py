@@ -82,17 +82,6 @@ def test_a_frame_after_a_list_is_told(classifier):
         model.predict(frame(pd.DataFrame))
 
 
-def test_a_stream_checks_a_frame_once(tiny_backbone):
-    X, rows = frame(pd.DataFrame), list(zip(QUESTIONS, PASSAGES, strict=True))
-    model = net(tiny_backbone).fit(X, Y)
-    with pytest.raises(ValueError, match=ORDER):
-        model.iter_predict(swapped(X))
-    assert list(model.iter_predict(X, block_size=5)) == model.predict(X).tolist()  # in silence
-    with pytest.warns(UserWarning, match=NO_NAMES) as told:
-        list(model.iter_predict(iter(rows), block_size=5))
-    assert len(told) == 1
-
-
 def test_further_fits_check_and_fresh_ones_learn_anew(tiny_backbone):
     X = frame(pd.DataFrame)
     model = net(tiny_backbone, warm_start=True).fit(X, Y)

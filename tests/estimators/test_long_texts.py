@@ -121,9 +121,7 @@ def test_cut_texts_are_counted_once(make):
     assert "long_texts='windows'" in message
     for call in (cut.predict, cut.predict_proba, cut.frozen_vectors):
         assert len(warned(lambda call=call: call(X))) == 1
-    assert len(warned(lambda: list(cut.iter_predict(X, block_size=4)))) == 1
     assert warned(lambda: cut.predict(SHORT)) == []
-    assert warned(lambda: list(cut.iter_predict(SHORT, block_size=2))) == []
     cut.set_params(long_texts="windows")  # acts at once
     assert warned(lambda: cut.predict(X)) == []
     assert warned(lambda: make(early_stopping=True).fit(X, [*LABELS, *OF_LONG])) == []

@@ -72,8 +72,6 @@ def test_predictions_by_name(model, numeric):
     assert [sorted(row) for row in model.predict_labels(TEXTS[:4])] == [
         ["money", "spam"], [], ["spam"], ["travel"]
     ]  # fmt: skip
-    streamed = model.iter_predict(iter(TEXTS[:3]), "predict_labels")
-    assert [sorted(row) for row in streamed] == [["money", "spam"], [], ["spam"]]
     single = numeric.fit(NUMBERS, ["a", "b", "a", "b"] * 6)
     np.testing.assert_array_equal(single.predict_labels(NUMBERS), single.predict(NUMBERS))
 

@@ -10,7 +10,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from sklearn.exceptions import NotFittedError
 
 from skdice import (
     DiceClassifier,
@@ -160,64 +159,6 @@ def test_gradient_checkpointing_is_refused_where_a_model_cannot(tiny_backbones, 
     tagger = DiceTokenClassifier(backbone=tiny_backbones["xlnet"], gradient_checkpointing=True)
     with pytest.raises(ValueError, match="gradient_checkpointing=True: XLNetModel"):
         tagger.fit(*sentences)
-
-
-def same(found, expected):
-    for a, b in zip(found, expected, strict=True):
-        if isinstance(b, np.ndarray | np.floating):
-            np.testing.assert_allclose(a, b, atol=1e-6)
-        else:
-            assert a == b
-
-
-@pytest.mark.parametrize(
-    ("kind", "methods"),
-    [
-        ("tagging", ("predict", "predict_proba")),
-        ("classification", ("predict", "predict_proba", "decision_function")),
-        ("qa", ("predict",)),
-        ("mrc-ner", ("predict",)),
-    ],
-)
-def test_rows_that_come_one_by_one_are_predicted_as_a_list(tiny_backbone, kind, methods):
-    model, X, _, _ = fitted(kind, tiny_backbone)
-    X = X * 4
-    for method in methods:
-        expected = getattr(model, method)(X)
-        for size in (3, 4096):
-            same(model.iter_predict(iter(X), method, size), expected)
-        same(model.iter_predict(X, method), expected)
-    assert list(model.iter_predict(iter(()))) == []
-
-
-def test_no_more_rows_are_read_than_a_block(tiny_backbone):
-    model, X, _, _ = fitted("tagging", tiny_backbone)
-    read = []
-    rows = (read.append(i) or X[i % 2] for i in range(1000))
-    found = model.iter_predict(rows, block_size=5)
-    assert read == []
-    assert [len(next(found)) for _ in range(6)] == [3, 2, 3, 2, 3, 2]
-    assert len(read) == 10
-
-
-def test_streaming_refuses_at_the_call_what_it_can(tiny_backbone):
-    model, X, _, _ = fitted("tagging", tiny_backbone)
-    with pytest.raises(NotFittedError):
-        DiceTokenClassifier().iter_predict(iter(X))
-    for method in ("decision_function", "fit", "nonsense"):
-        with pytest.raises(ValueError, match=f"{method}.*'predict', 'predict_proba'"):
-            model.iter_predict(iter(X), method)
-    for size in (0, 1.5):
-        with pytest.raises((TypeError, ValueError), match="block_size"):
-            model.iter_predict(iter(X), block_size=size)
-    for bad, message in ((3, "must be a list"), ("text", "single string")):
-        with pytest.raises((TypeError, ValueError), match=message):
-            model.iter_predict(bad)
-    found = model.iter_predict(iter([*X, ["a"], "not split"]), block_size=2)
-    assert [len(next(found)) for _ in X] == [3, 2]
-    with pytest.raises(TypeError, match=r"X\[1\] is 'not split'") as caught:
-        next(found)
-    assert caught.value.__notes__ == ["X[0] is row 2 of the rows given to iter_predict"]
 
 
 @pytest.mark.parametrize("kind", ["qa", "mrc-ner", "tagging"])
