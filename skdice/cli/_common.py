@@ -8,14 +8,11 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
-
-from skdice.folders import replaceable
 
 OUT = Console(markup=False, highlight=False)
 ERR = Console(markup=False, highlight=False, stderr=True)
@@ -48,9 +45,9 @@ def readable_errors() -> Iterator[None]:
         yield
     except BrokenPipeError:  # as in `skdice predict ... | head`, which typer ends quietly
         raise
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt:
         ERR.print("[bold]interrupted[/bold]:", end=" ", markup=True)
-        ERR.print(str(stop) or "what was written before is kept")
+        ERR.print("run again to go on, which skdice compare and train --checkpoint-dir do")
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if DEBUG:
@@ -65,47 +62,29 @@ def readable_errors() -> Iterator[None]:
 # ---- outputs, checked before the work and not after
 
 
-def new_folder(out: Path, *, holds_model: bool = False, whole: bool = False) -> None:
-    """Refuse what cannot be written, and a folder with a model that is not to be written over.
-
-    A folder that is replaced as a `whole` is written beside the old one.
-    """
-    if out.exists() and not out.is_dir():
-        raise typer.BadParameter(f"{str(out)!r} is a file: give a folder to write to")
-    if holds_model:
-        raise typer.BadParameter(f"{str(out)!r} holds a model: give another --out, or --force")
-    folder = replaceable(out).parent if whole else out
-    while not folder.exists():  # it is made, with those above it
-        folder = folder.parent
-    _check_writable(folder)
-
-
 def new_file(path: Path | None, option: str, force: bool, *, folder: bool = False) -> None:
     """Refuse a file, or `folder`, that cannot be written, or that exists without `force`."""
-    if path is None or (not folder and _is_device(path)):
-        return
-    exists = path.exists()
-    problems = {
-        f"{str(path.parent)!r} is no folder: make it, or write elsewhere": not path.parent.is_dir(),
-        f"{str(path)!r} exists: give another {option}, or --force": exists and not force,
-        f"{str(path)!r} is no {'folder' if folder else 'file'}: give another {option}": (
-            exists and path.is_dir() != folder
-        ),
-    }
-    for problem, holds in problems.items():
-        if holds:
-            raise typer.BadParameter(problem)
-    _check_writable(Path(os.path.realpath(path)).parent)
-
-
-def _is_device(path: Path) -> bool:
-    """Return True of a device or a pipe, which is written through."""
     from skdice.whole_files import is_regular
 
-    return path.exists() and not path.is_dir() and not is_regular(path)
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"{str(path.parent)!r} is no folder: make it, or write elsewhere")
+    if path.exists():
+        if not path.is_dir() and not is_regular(path):  # a device or a pipe is written through
+            return
+        if not force:
+            raise typer.BadParameter(f"{str(path)!r} exists: give another {option}, or --force")
+        if path.is_dir() != folder:
+            kind = "folder" if folder else "file"
+            raise typer.BadParameter(f"{str(path)!r} is no {kind}: give another {option}")
+    check_writable(path.resolve().parent)
 
 
-def _check_writable(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or made."""
+    while not folder.exists():
+        folder = folder.parent
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -153,17 +132,8 @@ def load(source: Path, device: str = "auto") -> Any:
 
 def estimator_of(data: Any, **params: Any) -> Any:
     """An unfitted estimator for a data set; a parameter of None keeps its default."""
-    from skdice.tasks import TASKS
-
     given = {name: value for name, value in params.items() if value is not None}
     cls = class_for(data.task)
     if data.queries is not None:
         given["queries"] = data.queries
-    for name in given.keys() - signature(cls).parameters:
-        owners = [
-            task.rows
-            for task in TASKS.values()
-            if name in signature(class_for(task.name)).parameters
-        ]
-        raise typer.BadParameter(f"--{name.replace('_', '-')} is for {' and '.join(owners)}")
     return cls(**given)

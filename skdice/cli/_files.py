@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from skdice.datasets.row import Row
     from skdice.datasets.source import Source
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".feather", ".arrow", ".xlsx", ".xls")
 _LABELS = {"label_column", "label_columns"}
 
 
@@ -27,10 +26,12 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
     `known` are the arguments of `read_table` that read the table which a model learned from. What
     no option says is taken from there, so that columns are the same by name and in order.
     """
+    from skdice._checks import check_choice
     from skdice.datasets.dataset import options_of, read_source, task_of
     from skdice.tasks import TASKS
     from skdice.tasks.files import files_of
 
+    check_choice("task", task, ("auto", *TASKS))
     given, of_tool, known = options.of_table(params), options.of_tool(params), known or {}
     source, table = _as_table(_opened(path, given, known), given, known)
     chosen = {n: v for n, v in of_tool.items() if n in ("format", "layer", "feature")}
@@ -86,7 +87,7 @@ def _is_table(source: Source, known: Mapping[str, Any]) -> bool:
     """
     from skdice.datasets.reading import suffix_of
 
-    if suffix_of(source.path) in _TABLES or source.is_json or "\t" in source.first_line:
+    if source.is_json or suffix_of(source.path) in (".csv", ".tsv") or "\t" in source.first_line:
         return True
     separator = known.get("separator") or "\t"
     if not known.get("header"):

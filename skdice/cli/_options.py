@@ -5,24 +5,15 @@ A command lists its options, as typer asks, and hands on all that it was given: 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
-import typer
 from typer import Argument, Option
 
-from skdice._names import TASK_NAMES, TOOLS
+from skdice._names import TASK_NAMES
 
-if TYPE_CHECKING:
-    Tool: TypeAlias = str
-    Written: TypeAlias = str
-    SourceTool: TypeAlias = str
-    TaskName: TypeAlias = str
-else:  # those of the tables of `_names.py`
-    Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
-    Written = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]
-    TaskName = Literal[("auto", *TASK_NAMES)]
 Mode = Literal["lenient", "strict", "exact", "partial", "type", "fair"]
 
 Model = Annotated[Path, Argument(help="Folder of a model, or its id on the hub.")]
@@ -51,7 +42,10 @@ def _separator(text: str) -> str:
     return text.replace(r"\t", "\t")
 
 
-Task = Annotated[TaskName, Option(help="What the files hold; auto looks at them.")]
+Task = Annotated[
+    str,
+    Option(metavar="TASK", help=f"What files hold: {', '.join(TASK_NAMES)}; auto looks at them."),
+]
 TextColumns = Annotated[
     list[str] | None,
     Option(metavar="COLUMNS", help="Column of texts or tokens, by name or index; two of pairs."),
@@ -86,7 +80,7 @@ Offsets = Annotated[
     Option(help="What offsets of entities count; auto finds out."),
 ]
 Format = Annotated[
-    SourceTool,
+    str,
     Option(metavar="FORMAT", help="Format of an annotation tool; auto looks at the file."),
 ]
 Layer = Annotated[
@@ -121,24 +115,12 @@ def of_tool(params: Mapping[str, Any]) -> dict[str, str]:
 # ---- training: parameters of the estimators; "auto" is their default
 
 
-def _epochs(text: str) -> int | str:
-    """A number of epochs, or "auto"."""
-    if text == "auto" or (text.isdecimal() and int(text) > 0):
-        return text if text == "auto" else int(text)
-    raise typer.BadParameter(f"{text!r} is not 'auto' or a whole number of at least 1")
-
-
-def _rate(text: str) -> float | str:
-    """A learning rate, or "auto"."""
-    try:
-        return "auto" if text == "auto" else float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not 'auto' or a number, such as 3e-4") from None
-
-
-def _frozen(text: str) -> int | str | None:
-    """A number of layers, the name of parts, or none."""
-    return int(text) if text.isdecimal() else None if text == "none" else text
+def _value(text: str) -> int | float | str | None:
+    """A number, a word, or none; the estimator checks it."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return None if text == "none" else text
 
 
 Backbone = Annotated[
@@ -146,10 +128,10 @@ Backbone = Annotated[
     Option(metavar="MODEL", help="Hub id or folder of the encoder; default: all-MiniLM-L6-v2."),
 ]
 MaxEpochs = Annotated[
-    Any, Option(parser=_epochs, metavar="N|auto", help="Number of epochs; default: auto.")
+    Any, Option(parser=_value, metavar="N|auto", help="Number of epochs; default: auto.")
 ]
 Rate = Annotated[
-    Any, Option(parser=_rate, metavar="RATE|auto", help="Peak learning rate; default: auto.")
+    Any, Option(parser=_value, metavar="RATE|auto", help="Peak learning rate; default: auto.")
 ]
 BatchSize = Annotated[
     int | None, Option(min=1, metavar="N", help="Examples in a batch; default: 32, 16 with qa.")
@@ -170,7 +152,7 @@ Glued = Annotated[
 ]
 Frozen = Annotated[
     Any,
-    Option(parser=_frozen, metavar="PARTS", help="One of none, embeddings, encoder, or N layers."),
+    Option(parser=_value, metavar="PARTS", help="One of none, embeddings, encoder, or N layers."),
 ]
 Device = Annotated[str, Option(metavar="NAME", help="One of auto, cpu, cuda, cuda:1 or mps.")]
 Precision = Annotated[str, Option(metavar="NAME", help="One of auto, fp32, fp16 or bf16.")]

@@ -1,4 +1,4 @@
-"""A comparison in words: its rows, what is noise, what to try next."""
+"""A comparison in words: what its rows are, which are within noise, which loss to take."""
 
 from __future__ import annotations
 
@@ -28,44 +28,37 @@ DECISIONS = {
 }
 
 
-def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
-    """Each part of the rows with its meaning, once."""
-    from skdice.losses import DSCLoss
-
-    losses = list(dict.fromkeys(str(model.loss) for model in models))
-    yield from ((loss, meaning) for loss in losses if (meaning := _meaning(loss)))
-    for decision in dict.fromkeys(model.decision for model in models if model.decision):
-        yield f"+ {decision}", DECISIONS[decision]
-    for model in models:
-        if model.sampler is not None:
-            yield f"+ {type(model.sampler).__name__}", "trained on rows that it draws"
-    if {"dice", "dsc"} <= set(losses):
-        exponent = DSCLoss().exponent
-        yield "dice, dsc", f"alike: the exponent of dsc is {exponent:g} by default; 0 is dice"
-
-
-def _meaning(loss: str) -> str:
-    """What a loss is; one of the user's own may have no docstring."""
-    from skdice.losses import LOSSES
-
-    return MEANINGS.get(loss) or (getattr(LOSSES.get(loss), "__doc__", "") or "").partition("\n")[0]
+def meanings(models: list[Candidate]) -> dict[str, str]:
+    """Each loss and decision of the rows with its meaning."""
+    named = {str(model.loss): MEANINGS.get(str(model.loss)) for model in models}
+    named |= {f"+ {model.decision}": DECISIONS.get(str(model.decision)) for model in models}
+    return {name: meaning for name, meaning in named.items() if meaning}
 
 
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:
-    """Say which rows are within noise of the best, which loss to take, and what to try next."""
-    best = comparison.best
+    """Say which rows are within noise of the best, and which loss to take."""
+    best, judged = comparison.best, comparison.judged
     default = str(signature(class_for(task)).parameters["loss"].default)
     alike, behind = _apart(comparison)
-    several = max(len(model.runs) for model in comparison.judged) > 1  # seeds
-    yield from _order(comparison, default, alike, behind, several)
-    stays = default in alike and not best.is_baseline
-    if stays:
-        yield f"The default, {default}, stays the loss to take: what is ahead is within noise."
-    elif several and default in behind and not best.is_baseline:
-        yield f"Take {best.label}: it is ahead of the default, {default}, by more than noise."
+    several = max(len(model.runs) for model in judged) > 1  # seeds
+    if len(judged) > 1:
+        yield f"Highest F1: {best.label}{', the default' if best.label == default else ''}."
     if alike:
-        yield "Next: more test rows, or --seeds 5, to tell them apart."
-    yield from _next(comparison, task, default, stays or not several)
+        yield f"Within noise of it: {', '.join(alike)}."
+        yield "More test rows, or --seeds 5, may tell them apart."
+    if behind:
+        yield f"Behind by more than noise: {', '.join(behind)}."
+    for model in comparison.rows:
+        if model.n_empty:
+            yield f"Left out: {model.label}, which {model.empty_note}."
+    if len(judged) > 1 and not several:
+        yield "One seed calls no winner: give --seeds 3."
+    if best.is_baseline:
+        return
+    if default in alike:
+        yield f"The default, {default}, stays the loss to take: what is ahead is within noise."
+    elif several and default in behind:
+        yield f"Take {best.label}: it is ahead of the default, {default}, by more than noise."
 
 
 def _apart(comparison: Comparison) -> tuple[list[str], list[str]]:
@@ -77,37 +70,3 @@ def _apart(comparison: Comparison) -> tuple[list[str], list[str]]:
         if model is not comparison.best and np.isfinite(low):
             (alike if low <= 0 <= high else behind).append(model.label)
     return alike, behind
-
-
-def _order(
-    comparison: Comparison, default: str, alike: list[str], behind: list[str], several: bool
-) -> Iterator[str]:
-    """The best row, those that are near it or behind, and those that cannot be judged."""
-    if len(comparison.judged) > 1:
-        best = comparison.best.label
-        yield f"Highest F1: {best}{', the default' if best == default else ''}."
-    if alike:
-        yield f"Within noise of it: {', '.join(alike)}."
-    if behind:
-        yield f"Behind by more than noise: {', '.join(behind)}."
-    for model in comparison.rows:
-        if model.n_empty:
-            yield f"Left out: {model.label}, which {model.empty_note}."
-    if len(comparison.judged) > 1 and not several:
-        yield "One seed calls no winner: give --seeds 3."
-
-
-def _next(comparison: Comparison, task: str, default: str, stays: bool) -> Iterator[str]:
-    """The command to try next with the default, if it `stays`, or with the best loss."""
-    from skdice.tasks import TASKS
-
-    best = comparison.best
-    loss = default if stays else best.loss
-    decided = any(model.decision for model in comparison.judged)
-    if TASKS[task].has_classes and not decided:
-        yield f'Next: --losses "{loss}, {loss} + tuned" adds a tuned decision.'
-    if not stays and (best.sampler is not None or best.decision):
-        yield f"Next: fit {best.label} in Python: skdice train knows losses only."
-    elif not best.is_baseline:
-        option = "" if loss == default else f" --loss {loss}"
-        yield f"Next: skdice train FILE{option} --out model"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +9,11 @@ import typer
 from typer import Option
 
 from skdice._checks import counted
-from skdice._tables import text_table
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
 
 if TYPE_CHECKING:
-    from skdice.model_selection.candidates import Candidate
     from skdice.model_selection.comparison import Comparison
 
 # Chosen so that seven losses take less than four minutes on two cores.
@@ -46,9 +40,9 @@ def compare(
     seeds: Annotated[
         int | None, Option(min=1, metavar="N", help="Runs of each row; default: 3.")
     ] = None,
-    out: Annotated[Path, Option(help="Folder for the chart and the figures.")] = Path(
-        "skdice-compare"
-    ),
+    out: Annotated[
+        Path, Option(file_okay=False, help="Folder for the chart and the figures.")
+    ] = Path("skdice-compare"),
     task: options.Task = "auto",
     text_columns: options.TextColumns = None,
     label_column: options.LabelColumn = None,
@@ -96,143 +90,57 @@ def compare(
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
     from skdice.datasets import Dataset, load_town_notes
+    from skdice.engine.recipe import MOST_EPOCHS
     from skdice.losses import COMPARED
+    from skdice.model_selection.comparison import compare_losses
 
-    _common.new_folder(out)
+    _common.check_writable(out)
     if train is not None:
-        read = partial(_files.read, params=ctx.params)
-        title, parts = train.name, _read_parts(train, dev, test, read, task)
+        data = _files.read(train, task, ctx.params)
+        title, parts = train.name, {"train": data}
+        table = None if data.table is None else data.table.given()
+        for name, path in (("val", dev), ("test", test)):
+            if path is not None:
+                parts[name] = _files.read(path, data.task, ctx.params, table)
     elif test is None and dev is None:
-        sets = {name: load_town_notes(subset=name) for name in ("train", "test")}
-        title, parts = "town notes", {name: Dataset(*xy, "tagging") for name, xy in sets.items()}
-        few = parts["train"]
-        parts["train"] = replace(few, X=few.X[:DEMO_ROWS], y=few.y[:DEMO_ROWS])
+        title, parts = "town notes", {}
+        for name, n_rows in (("train", DEMO_ROWS), ("test", None)):
+            X, y = load_town_notes(subset=name)
+            parts[name] = Dataset(X[:n_rows], y[:n_rows], "tagging")
         seeds = seeds or DEMO_SEEDS
     else:
         raise typer.BadParameter("--test and --dev need --train")
-    rows = COMPARED if losses is None else options.split_commas(losses)
-    _run(title, parts, rows, seeds or SEEDS, options.of_fit(ctx.params), out)
-
-
-def _read_parts(
-    train: Path, dev: Path | None, test: Path | None, read: Callable[..., Any], task: str
-) -> dict[str, Any]:
-    """The data sets of the user's files, all with the columns of the first."""
-    data = read(train, task)
-    table = None if data.table is None else data.table.given()
-    others = {"dev": dev, "test": test}.items()
-    return {"train": data} | {
-        name: read(path, data.task, known=table) for name, path in others if path is not None
-    }
-
-
-class _Runs:
-    """The comparison as its runs are made, and the file that keeps them."""
-
-    def __init__(self, figures: Path) -> None:
-        self.figures, self.n_made = figures, 0
-        self.comparison: Comparison | None = None
-
-    def add(self, comparison: Comparison, model: Candidate) -> None:
-        """Write the figures after a run."""
-        if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
-            _keep_another(self.figures)
-        self.comparison, self.n_made = comparison, self.n_made + 1
-        comparison.to_json(self.figures)
-
-    def kept(self, n_seeds: int) -> str:
-        """Tell how many runs an interrupt leaves."""
-        if self.comparison is None:
-            return ""
-        asked = [row for row in self.comparison.rows if row.model is not None]
-        n = sum(len(row.runs) for row in asked)
-        runs = counted(sum(n_seeds if row.depends_on_seed else 1 for row in asked), "run")
-        return f"{n} of {runs} are kept, run again to go on"
-
-
-def _run(
-    title: str,
-    parts: dict[str, Any],
-    losses: Sequence[str],
-    n_seeds: int,
-    params: dict[str, Any],
-    output: Path,
-) -> None:
-    """Compare the models, and write the figures."""
-    from skdice.engine.recipe import MOST_EPOCHS
-    from skdice.model_selection.comparison import compare_losses
-
-    output.mkdir(parents=True, exist_ok=True)
+    rows, n_seeds = COMPARED if losses is None else options.split_commas(losses), seeds or SEEDS
+    params = options.of_fit(ctx.params)
     # With a dev set every epoch is run and the best one kept: all losses cost the same.
     params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
-    params["early_stopping"] = "dev" in parts
-    train, runs = parts["train"], _Runs(output / "comparison.json")
-    estimator = _common.estimator_of(train, **params)
-    sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-    OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')}")
-    how: dict[str, Any] = {}
-    for name, key in (("test", "test"), ("dev", "val")):
-        if name in parts:
-            how |= {f"X_{key}": parts[name].X, f"y_{key}": parts[name].y}
-    how |= {"losses": losses, "seeds": n_seeds, "title": title, "resume_from": runs.figures}
-    try:
-        runs.comparison = compare_losses(
-            estimator, train.X, train.y, on_run=runs.add, verbose=1, **how
-        )
-        if n_kept := sum(len(row.runs) for row in runs.comparison.rows) - runs.n_made:
-            kept = counted(n_kept, "finished run")
-            OUT.print(f"{kept} from {runs.figures}: delete it to train anew")
-    except KeyboardInterrupt as stop:
-        stop.args = (runs.kept(n_seeds),)
-        raise
-    finally:
-        if runs.comparison is not None:
-            _report(runs.comparison, output, train.task)
-
-
-def _keep_another(figures: Path) -> None:
-    """Rename the files of another comparison, which would be replaced."""
-    if not figures.exists():
-        return
-    number = next(n for n in count(1) if not _numbered(figures, n).exists())
-    for path in filter(Path.exists, (figures, figures.with_suffix(".png"))):
-        path.rename(_numbered(path, number))
-    kept = _numbered(figures, number)
-    ERR.print(f"{figures} holds no run of this comparison: kept as {kept}", soft_wrap=True)
-
-
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_stem(f"{path.stem}-{number}")
+    params["early_stopping"] = dev is not None
+    data, figures = parts.pop("train"), out / "comparison.json"
+    estimator = _common.estimator_of(data, **params)
+    sizes = ", ".join([f"{len(data)} train", *(f"{len(part)} {n}" for n, part in parts.items())])
+    OUT.print(f"{title}: {sizes}; {counted(len(rows), 'row')}, {counted(n_seeds, 'seed')}")
+    out.mkdir(parents=True, exist_ok=True)
+    if figures.exists():
+        OUT.print(f"going on from {figures}: delete it to train anew", soft_wrap=True)
+    how: dict[str, Any] = {"losses": rows, "seeds": n_seeds, "title": title, "verbose": 1}
+    how |= {"resume_from": figures, "on_run": lambda comparison, _: comparison.to_json(figures)}
+    for name, part in parts.items():
+        how |= {f"X_{name}": part.X, f"y_{name}": part.y}
+    _report(compare_losses(estimator, data.X, data.y, **how), out, data.task)
 
 
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
-    from skdice.cli import _verdict
+    from skdice.cli._verdict import meanings, verdict
 
-    models = [model for model in comparison.rows if model.runs]
     OUT.print(str(comparison), soft_wrap=True)
-    if of_labels := comparison.measures[len(comparison.averages) :]:
-        OUT.print(_of_labels(models, of_labels), soft_wrap=True)
-    meanings = dict(_verdict.meanings(models))
-    for part, meaning in meanings.items():
-        OUT.print(f"{part:{max(map(len, meanings))}}  {meaning}", soft_wrap=True)
+    for name, meaning in meanings(comparison.rows).items():
+        OUT.print(f"{name:11}  {meaning}", soft_wrap=True)
     OUT.print()
-    for sentence in _verdict.verdict(comparison, task):
+    for sentence in verdict(comparison, task):
         OUT.print(sentence)
     OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)
-    comparison.rows = models
     _draw(comparison, output / "comparison.png")
-
-
-def _of_labels(models: list[Candidate], measures: Sequence[str]) -> str:
-    """A table of the F1 of each label."""
-    from skdice.metrics.classification import OF_LABEL
-
-    lines = [
-        [name.removeprefix(OF_LABEL), *(f"{100 * model.mean(name):.1f}" for model in models)]
-        for name in measures
-    ]
-    return text_table(["F1 of each label, in %", *(model.label for model in models)], lines)
 
 
 def _draw(comparison: Comparison, path: Path) -> None:

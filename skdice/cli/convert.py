@@ -19,7 +19,7 @@ def convert(
     file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
     out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
     write_as: Annotated[
-        options.Tool | None,
+        str | None,
         Option("--to", metavar="FORMAT", help=f"One of {', '.join(TOOLS)}; default: by the name."),
     ] = None,
     force: options.ForceFile = False,

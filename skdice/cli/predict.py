@@ -30,7 +30,7 @@ def predict(
     file: Annotated[Path, Argument(help="File to predict; - is standard input.")],
     out: Annotated[Path | None, Option(help="File to write; default: the screen.")] = None,
     form: Annotated[
-        options.Written,
+        str,
         Option(
             "--format",
             metavar="FORMAT",

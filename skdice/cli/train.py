@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -13,15 +12,13 @@ from skdice._checks import counted
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
-
-if TYPE_CHECKING:
-    from skdice.inspection.class_balance import Imbalance
+from skdice.folders import replaceable
 
 
 def train(
     ctx: typer.Context,
     file: Annotated[Path, Argument(help="Training file.")],
-    out: Annotated[Path, Option(help="Folder for the model.")],
+    out: Annotated[Path, Option(file_okay=False, help="Folder for the model.")],
     loss: Annotated[
         str | None,
         Option(metavar="NAME", help="Name of the loss; default: ce_dice, dsc with mrc-ner and qa."),
@@ -82,8 +79,9 @@ def train(
 
     skdice train notes.jsonl --out recognizer
     """
-    taken = (out / "skdice.json").exists() and not force
-    _common.new_folder(out, holds_model=taken, whole=True)
+    if (out / "skdice.json").exists() and not force:
+        raise typer.BadParameter(f"{str(out)!r} holds a model: give another --out, or --force")
+    _common.check_writable(replaceable(out).parent)  # it is written beside its place
     data = _files.read(file, task, ctx.params)
     OUT.print(_described(data), soft_wrap=True)
     table = None if data.table is None else data.table.given()
@@ -97,14 +95,7 @@ def train(
         checkpoint_dir=checkpoint_dir,
         verbose=1,
     )
-    try:
-        model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
-    except KeyboardInterrupt as stop:
-        remedy = "no model is written; with --checkpoint-dir FOLDER a stopped command can go on"
-        if checkpoint_dir is not None:
-            remedy = "run again to go on from the last checkpoint"
-        stop.args = (remedy,)
-        raise
+    model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
     if table is not None:
         model.table_ = table
     model.save_pretrained(out)
@@ -117,37 +108,18 @@ def _described(data: Any) -> str:
     from skdice.tasks import TASKS
     from skdice.tasks.files import files_of
 
-    task = TASKS[data.task]
-    if task.has_classes:
-        files = files_of(task)
-        several = files.has_several_labels(data.y)
-        balance = imbalance(files.counted(data.X, data.y), multilabel=several)
-    else:
-        balance = _of_ends(data.X, data.y)
     columns = [f"{what} in column {name!r}" for what, name in (data.columns or {}).items()]
+    text = f"{data.path.name}: {', '.join([data.task, *columns, counted(len(data), 'row')])}"
+    task = TASKS[data.task]
+    if not task.has_classes:
+        return text
+    files = files_of(task)
+    several = files.has_several_labels(data.y)
+    balance = imbalance(files.counted(data.X, data.y), multilabel=several)
     counts = [f"{label} {n:,}" for label, n in balance.counts.items()]
     if len(counts) > 10:
         counts[9:-1] = ["..."]
-    parts = [data.task, *columns, counted(len(data), "row")]
-    text = f"{data.path.name}: {', '.join(parts)}; {balance.unit}: {', '.join(counts)}"
+    text += f"; {balance.unit}: {', '.join(counts)}"
     if balance.background is None or not balance.n_positive:
         return text
     return f"{text}; {balance.ratio:.1f} negatives for each positive"
-
-
-def _of_ends(X: list[Any], y: list[Any]) -> Imbalance:
-    """Words that start or end an answer or an entity, and all others, as in the paper's Table 1."""
-    from skdice.inputs.sentences import as_entities
-    from skdice.inspection.class_balance import Imbalance
-
-    if isinstance(X[0], tuple):  # a question and its context
-        total = sum(len(re.findall(r"\w+|[^\w\s]", context)) for _, context in X)
-        positive = 2 * sum(map(bool, y))
-    else:  # tokens, which are asked for each type
-        spans, _ = as_entities(y, X)
-        total = len({kind for row in spans for kind, _, _ in row}) * sum(map(len, X))
-        starts = sum(len({(kind, start) for kind, start, _ in row}) for row in spans)
-        positive = starts + sum(len({(kind, end) for kind, _, end in row}) for row in spans)
-    negative = max(0, total - positive)
-    counts = {"other": negative, "start or end": positive}
-    return Imbalance("tokens", negative, positive, "other", counts)

@@ -230,17 +230,21 @@ class Comparison:
         write_text(Path(path), json.dumps(all_of_it, indent=2, ensure_ascii=False) + "\n")
         return Path(path)
 
-    @checked
-    def take_runs(self, path: str | Path) -> None:
+    def take_runs(self, path: Path) -> None:
         """Take the runs from a file of the same comparison; its other rows come last."""
         try:
-            earlier = parse_json(Path(path).read_text(encoding="utf-8"), str(path))
-            if earlier["settings"]["identity"] != self.settings["identity"]:
-                return
-            runs = {str(model["label"]): list(model["runs"]) for model in earlier["rows"]}
-            self.measure = earlier["measure"]
-        except (OSError, ValueError, LookupError, TypeError):  # another version wrote it
-            return
+            earlier = parse_json(path.read_text(encoding="utf-8"), str(path))
+            same = earlier["settings"]["identity"] == self.settings["identity"]
+            runs = {str(row["label"]): list(row["runs"]) for row in earlier["rows"] if row["runs"]}
+            measure = str(earlier["measure"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"resume_from={str(path)!r} holds no comparison: {error}") from error
+        if not same:
+            raise ValueError(
+                f"resume_from={str(path)!r} holds a comparison of other data, settings or "
+                "versions: give another file, or delete this one"
+            )
+        self.measure = measure
         asked = [model.label for model in self.rows]
         others = [label for label in runs if label not in asked]
         self.rows = [*self.rows, *map(model_of_label, others)]
@@ -300,9 +304,8 @@ def compare_losses(
     on_run : callable, default=None
         Called with the comparison and the `Candidate` after each finished run.
     resume_from : str, Path or None, default=None
-        A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
-        all its runs are kept, also those of other rows and seeds than these, and only the missing
-        ones are made. Otherwise it is ignored.
+        A file that `Comparison.to_json` wrote, or is to write by `on_run`. Its runs are kept, also
+        those of other rows and seeds than these, and only the missing ones are made.
     verbose : int, default=0
         Above 0 it has a line for each finished run, with the time left, and a bar in a terminal or
         notebook.
@@ -315,7 +318,8 @@ def compare_losses(
     ------
     ValueError
         If `losses` or `seeds` is empty, one of `losses` is unknown or not possible with this
-        estimator, or `y_test` holds labels that `y` does not; before anything is trained.
+        estimator, `y_test` holds labels that `y` does not, or `resume_from` is of other data, of
+        another estimator or of other versions; before anything is trained.
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
     chosen = _seeds(seeds)
@@ -334,8 +338,8 @@ def compare_losses(
     if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison(title, "", models, settings, packages)
-    if resume_from is not None:
-        comparison.take_runs(resume_from)
+    if resume_from is not None and Path(resume_from).exists():
+        comparison.take_runs(Path(resume_from))
     runs = _missing_runs(models, chosen)
     with Progress(verbose, "run") as progress:
         progress.begin(0, len(runs))

@@ -24,7 +24,8 @@ def read(monkeypatch, tmp_path):
         output = " ".join(CliRunner().invoke(app, [*map(str, args)]).output.split())
         if "the file was read" not in output:
             return output
-        counts = re.search(r"; (?:tokens|examples): (.*?)(?:;| error)", output)[1]
-        return {name: int(n) for name, n in re.findall(r"(.*?) (\d+)(?:, |$)", counts)}
+        counts = re.search(r"; (?:tokens|examples): (.*?)(?:;| error)", output)
+        found = re.findall(r"(.*?) (\d+)(?:, |$)", counts[1]) if counts else ()
+        return {name: int(n) for name, n in found}
 
     return counts_or_message

@@ -128,12 +128,16 @@ def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path):
     assert len(second.to_frame()) == 4
     written = json.loads(path.read_text())
     assert [row["label"] for row in written["rows"]] == ["focal", *scores]
-    # Of other data nothing is taken.
-    changed = {**DATA, "y_test": CLASSES[::-1]}
-    found = compare_losses(
-        LINEAR, NUMBERS, CLASSES, losses=["ce"], seeds=1, resume_from=path, **changed
-    )
-    assert [row.label for row in found.rows] == ["ce"]
+    # A file of other data, of other settings, or of none is refused.
+    how = {"losses": ["ce"], "seeds": 1, "resume_from": path}
+    others = (LINEAR, {**DATA, "y_test": CLASSES[::-1]}), (clone(LINEAR).set_params(lr=0.5), DATA)
+    for model, data in others:
+        with pytest.raises(ValueError, match=r"resume_from=.* of other data, settings or versions"):
+            compare_losses(model, NUMBERS, CLASSES, **how, **data)
+    for text in ("[" * 100_000, "{}", '{"settings": {}, "rows": [{}]}'):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"resume_from=.*holds no comparison"):
+            compare_losses(LINEAR, NUMBERS, CLASSES, **how, **DATA)
 
 
 # ---- what cannot be trained is refused before anything is

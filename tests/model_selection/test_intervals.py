@@ -303,14 +303,11 @@ def compared(tmp_path, tiny_backbone, *args):
 
 
 def test_compare_says_what_its_rows_are(tmp_path, tiny_backbone):
-    rows = "ce, dice, dsc, ce + RandomOverSampler, ce_dice + tuned"
+    rows = "ce, dsc, ce_dice + tuned"
     text = compared(tmp_path, tiny_backbone, "--losses", rows, "--seeds", 2)
     flat = " ".join(text.split())
     assert re.search(r"^dsc +dice in which", text, re.M)
-    assert re.search(r"^dice, dsc +alike: the exponent of dsc is 0.1 by default", text, re.M)
     assert re.search(r"^\+ tuned +with a bias", text, re.M)
-    assert re.search(r"^\+ RandomOverSampler +trained on rows", text, re.M)
-    assert "Highest F1: " in flat
     assert "new seeds" in flat
     # Every other row is named, as within noise or as behind.
     for label in rows.split(", "):
@@ -320,7 +317,7 @@ def test_compare_says_what_its_rows_are(tmp_path, tiny_backbone):
 class Row:
     """A row whose F1 is `f1`, with the interval of its difference to the best."""
 
-    is_baseline = sampler = decision = None
+    is_baseline = False
     n_empty = 0
 
     def __init__(self, label, f1, low, high):
@@ -343,27 +340,14 @@ def test_the_verdict_says_which_loss_to_take():
     best, near, far = Row("dsc", 0.8, 0, 0), (0.7, -0.2, 0.1), (0.5, -0.4, -0.2)
     stays = said(best, Row("ce", *near), Row("ce_dice", *near))
     assert "The default, ce_dice, stays the loss to take: what is ahead is within noise." in stays
-    assert "train FILE --out" in stays
     worse = said(best, Row("ce", *near), Row("ce_dice", *far))
     assert "Take dsc: it is ahead of the default, ce_dice, by more than noise." in worse
-    assert "train FILE --loss dsc --out" in worse
+    assert "Within noise of it: ce." in worse
+    assert "Behind by more than noise: ce_dice." in worse
     first = said(Row("ce_dice", 0.9, 0, 0), Row("ce", *near))
     assert first.startswith("Highest F1: ce_dice, the default.")
-    assert "train FILE --out" in first
-    other = said(best, Row("ce", *near))
-    assert "more test rows, or --seeds 5, to tell them apart." in other
-    assert "train FILE --loss dsc --out" in other
-    assert "Highest F1" not in said(best)
-
-
-def test_the_verdict_does_not_drop_the_sampler_or_the_decision_of_the_best():
-    best = Row("ce", 0.9, 0, 0)
-    best.label, best.sampler, best.decision = "ce + Sampler + tuned", object(), "tuned"
-    told = said(best, Row("ce", 0.1, -0.9, -0.7))
-    assert "fit ce + Sampler + tuned in Python: skdice train knows losses only." in told
-    assert "train FILE" not in told
-    near = said(best, Row("ce_dice", 0.8, -0.2, 0.1))
-    assert "train FILE --out" in near
+    assert "or --seeds 5, may tell them apart." in first
+    assert said(best) == ""
 
 
 def test_a_comparison_tells_its_runs_and_the_time_left(capsys):
