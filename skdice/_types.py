@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from numpy.typing import ArrayLike as ArrayLike
@@ -22,3 +22,4 @@ Weights = ArrayLike | None  # one a row; None is 1 for each
 Texts = list[str] | list[tuple[str, str]]
 Labels = list[str] | list[list[str]]
 Model = Any  # an estimator with a task, which reads its parameters and sets what was learned
+Scorer = Callable[..., float]  # of an estimator, X and y
