@@ -61,7 +61,6 @@ OLD_NAMES = {
     },
     "skdice.inspection": {
         "ClassFrequencyDisplay": "examples/entities_and_answers/plot_rare_types.py draws it",
-        "Imbalance": "call imbalance, which gives one",
         "LossGradientDisplay": "examples/losses/plot_loss_slopes.py draws it",
         "TverskySweepDisplay": "examples/losses/plot_loss_slopes.py draws it",
         "reading_imbalance": "an answer is two positives, its start and end, among the tokens",
@@ -88,8 +87,6 @@ OLD_NAMES = {
         "positive_class": "give pos_label, or read positive_ of a fitted classifier",
     },
     "skdice.model_selection": {
-        "Comparison": "call compare_losses, which gives one",
-        "OutOfFold": "call out_of_fold, which gives one",
         "OneMinus": "give a function of the other parameters, as in "
         '{"loss__beta": lambda params: 1 - params["loss__alpha"]}',
     },

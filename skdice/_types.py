@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from numpy.typing import ArrayLike as ArrayLike
-from scipy import sparse
-from sklearn.base import BaseEstimator
 
 
 class Rows(Protocol):
@@ -18,9 +16,10 @@ class Rows(Protocol):
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
-Data = Rows | sparse.sparray | sparse.spmatrix
+Data = Rows | Any  # or a sparse matrix of scipy, which has no length
 Weights = ArrayLike | None  # one a row; None is 1 for each
 # Of a table: one text a row or a pair, and one label a row or several.
 Texts = list[str] | list[tuple[str, str]]
 Labels = list[str] | list[list[str]]
-Model = BaseEstimator  # one with a task, which reads its parameters and sets what was learned
+Model = Any  # an estimator with a task, which reads its parameters and sets what was learned
+Scorer = Callable[..., float]  # of an estimator, X and y

@@ -96,5 +96,14 @@ def test_an_old_name_tells_what_takes_its_place(package, name):
         module.never  # noqa: B018
 
 
+@pytest.mark.parametrize("package", OLD_NAMES)
+def test_what_a_function_gives_is_not_called_gone(package):
+    """Tools ask a package for the name of an object's class, such as the gallery of the site."""
+    module = importlib.import_module(package)
+    things = (getattr(module, name) for name in dir(module) if name[0] != "_")
+    given = {thing.__annotations__.get("return") for thing in things if inspect.isfunction(thing)}
+    assert not given & OLD_NAMES[package].keys()
+
+
 if __name__ == "__main__":
     TABLE.write_text(HEAD + "".join(f"{line}\n" for line in sorted(public_lines())), "utf-8")

@@ -135,7 +135,7 @@ class NamedRows(list[list[str]]):
 
     def __init__(self, columns: Iterable[str], rows: Iterable[list[str]] = ()) -> None:
         super().__init__(rows)
-        self.columns = list(columns)
+        self.columns: list[str] = list(columns)
 
     def __getitem__(self, at: Any) -> Any:  # a slice knows the columns, too
         found = super().__getitem__(at)

@@ -16,7 +16,7 @@ from skdice.text.encoding import Ragged, Window, Windows
 UNKNOWN = -100  # the target of a token that was not annotated
 
 
-class EncodedDataset(Dataset):
+class EncodedDataset(Dataset[Any]):
     """Encoded windows with their targets and weights.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import torch
@@ -27,12 +28,13 @@ class EncoderModule(nn.Module):
     """
 
     pooling: str | None = None
-    further_inputs = staticmethod(nothing_further)  # what the head reads beside: see `Layout`
+    # What the head reads beside: see `Layout`.
+    further_inputs: Callable[..., dict[str, Any]] = staticmethod(nothing_further)
 
     def __init__(self, encoder: Any, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
-        self.dropout = nn.Dropout(dropout)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
         mask_no_embeddings(encoder)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
@@ -115,7 +117,7 @@ class EncoderWithHead(EncoderModule):
         pooling: str | None = None,
     ) -> None:
         super().__init__(encoder, dropout)
-        self.head = Float32Linear(encoder.config.hidden_size, n_outputs)
+        self.head: Float32Linear = Float32Linear(encoder.config.hidden_size, n_outputs)
         _start_small(self.head)
         self.pooling = pooling
 
@@ -161,9 +163,9 @@ class TaskModel(EncoderModule):
         super().__init__(model.base_model, dropout)
         self.head = model
         self.kind = kind
-        self.of_texts = kind == "SequenceClassification"
-        self.steps = () if self.of_texts else self._find_steps()
-        self.summaries = _Summaries()
+        self.of_texts: bool = kind == "SequenceClassification"
+        self.steps: tuple[str, ...] = () if self.of_texts else self._find_steps()
+        self.summaries: _Summaries = _Summaries()
         if self.of_texts:
             model.base_model.register_forward_hook(self.summaries.alone, with_kwargs=True)
         if type(self.output_layer) is nn.Linear:

@@ -25,8 +25,8 @@ class EncoderWithSpanHeads(EncoderWithHead):
         super().__init__(encoder, 3, dropout)
         hidden = encoder.config.hidden_size
         self.size = size
-        self.first = Float32Linear(hidden, size + 1)
-        self.last = Float32Linear(hidden, size + 1)
+        self.first: Float32Linear = Float32Linear(hidden, size + 1)
+        self.last: Float32Linear = Float32Linear(hidden, size + 1)
 
     @staticmethod
     def further_inputs(windows: Sequence[Any], n_places: int) -> dict[str, torch.Tensor]:

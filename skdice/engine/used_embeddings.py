@@ -35,15 +35,15 @@ class UsedEmbeddings(nn.Module):
     def __init__(self, layer: nn.Embedding, used: np.ndarray) -> None:
         super().__init__()
         # In a tuple, so that torch does not register it as a part.
-        self.replaced = (layer,)
-        self.table = layer.weight.detach()
-        self.used = torch.from_numpy(used)
+        self.replaced: tuple[nn.Embedding] = (layer,)
+        self.table: torch.Tensor = layer.weight.detach()
+        self.used: torch.Tensor = torch.from_numpy(used)
         # All others have the place of the row behind them.
-        self.places = torch.full((len(self.table),), len(used))
+        self.places: torch.Tensor = torch.full((len(self.table),), len(used))
         self.places[self.used] = torch.arange(len(used))
-        self.weight = nn.Parameter(self._rows_of(self.table))
+        self.weight: nn.Parameter = nn.Parameter(self._rows_of(self.table))
         place = len(used) if layer.padding_idx is None else int(self.places[layer.padding_idx])
-        self.padding_place = None if place == len(used) else place
+        self.padding_place: int | None = None if place == len(used) else place
         self.register_state_dict_post_hook(_give_whole)
         self.register_load_state_dict_pre_hook(_take_whole)
 

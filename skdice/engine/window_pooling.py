@@ -114,8 +114,8 @@ class TextDataset(EncodedDataset):
     ) -> None:
         super().__init__(windows, targets, weights)
         self.pooling = pooling
-        self.ends = np.searchsorted(windows.rows, np.arange(len(targets)), "right")
-        self.counts = np.diff(self.ends, prepend=0)
+        self.ends: np.ndarray = np.searchsorted(windows.rows, np.arange(len(targets)), "right")
+        self.counts: np.ndarray = np.diff(self.ends, prepend=0)
 
     def __len__(self) -> int:
         return len(self.counts)

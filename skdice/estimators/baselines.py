@@ -164,9 +164,11 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
             )
         if len(counts) == 2:
             self.positive_ = positive_class(self.classes_, counts, self.pos_label)
-        self.vectorizer_ = self._counted(texts)
+        self.vectorizer_: Any = self._counted(texts)
         table, rows = self._table(texts), self._rows(labels)
-        self.model_ = LogisticRegression(class_weight="balanced", max_iter=1000, C=self.Cs[:2][-1])
+        self.model_: LogisticRegression = LogisticRegression(
+            class_weight="balanced", max_iter=1000, C=self.Cs[:2][-1]
+        )
         n_folds = min(self.cv, int(counts.min()))
         if len(self.Cs) > 1 and n_folds > 1:
             self.model_.set_params(**self._best(table, target, weights, n_folds))
@@ -380,7 +382,7 @@ default="auto"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model")
             trainer.train(str(path))
-            self.model_ = path.read_bytes()
+            self.model_: bytes = path.read_bytes()
         self.classes_, self.scheme_ = np.array(classes), scheme
         return self
 

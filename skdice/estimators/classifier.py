@@ -24,7 +24,7 @@ from skdice.tasks.numbers import Numbers, NumericDataset, as_tensor, checked_row
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def get_dataset(self, X: Data, y: Data = None) -> NumericDataset:
+    def get_dataset(self, X: Data, y: Any = None) -> NumericDataset:
         """Rows of numbers with class indices, as skorch users give them, or such a data set."""
         return X if isinstance(X, NumericDataset) else NumericDataset(X, y)
 

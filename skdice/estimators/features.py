@@ -141,7 +141,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         self._check_fits(encoder, tokenizer)
         check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder.eval().requires_grad_(False), tokenizer
-        self.n_features_in_ = check_width(texts, None, self)
+        self.n_features_in_: int = check_width(texts, None, self)
         return self
 
     def transform(self, X: Rows) -> np.ndarray:

@@ -217,5 +217,5 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     def _restore_fitted(self, state: dict[str, Any]) -> None:
         super()._restore_fitted(state)
         if "span_scales" in state:
-            self.span_scales_ = SpanScales([])
+            self.span_scales_: SpanScales = SpanScales([])
             vars(self.span_scales_).update(state["span_scales"])

@@ -432,8 +432,8 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
             if name in self._saved or key in state:
                 setattr(self, name, np.array(state[key]) if key in _ARRAYS else state[key])
         if np.dtype(state.get("classes_dtype", "O")).kind in "iu":  # JSON has one kind of int
-            self.classes_ = np.array(state["classes"], dtype=state["classes_dtype"])
+            self.classes_: np.ndarray = np.array(state["classes"], dtype=state["classes_dtype"])
         if "feature_names_in" not in state:  # a folder of before, or a model of transformers
             self._columns_unknown = True
         elif state["feature_names_in"] is not None:
-            self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
+            self.feature_names_in_: np.ndarray = np.array(state["feature_names_in"], dtype=object)

@@ -118,7 +118,7 @@ class PartLabels(list[str]):
 
     def __init__(self, names: Iterable[str], unknown: Iterable[str]) -> None:
         super().__init__(names)
-        self.unknown = set(unknown)
+        self.unknown: set[str] = set(unknown)
 
 
 def places_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ class MarkedRows:
     ) -> None:
         self.rows = rows
         types = types or sorted({span[0] for _, spans in rows for span in spans})
-        self.index = {name: i for i, name in enumerate(types)}
+        self.index: dict[str, int] = {name: i for i, name in enumerate(types)}
 
     def _lines(self, show: Callable[[str, Any], str]) -> list[str]:
         """Each sentence as `show` gives its parts: texts with their span, or None."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from skdice.losses._parameters import BACKGROUND, Number, number
 from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses
 from skdice.losses.inputs import LossInputs, resolve_background, scalar
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 
 def asymmetric(
@@ -106,7 +108,7 @@ class AsymmetricLoss(Loss):
 
     name = "asymmetric"
     heeds_weights = True
-    kernel = staticmethod(asymmetric)
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(asymmetric)
     _parameter_constraints = {
         **Loss._parameter_constraints,
         "gamma_pos": number(0),
@@ -115,7 +117,7 @@ class AsymmetricLoss(Loss):
         "label_smoothing": number(0, 1),
         "background": BACKGROUND,
     }
-    searched = {
+    searched: ClassVar[Ranges] = {
         "gamma_pos": Range(0.0, 2.0),
         "gamma_neg": Range(0.0, 6.0),
         "clip": Range(0.0, 0.2),

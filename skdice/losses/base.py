@@ -16,7 +16,7 @@ from skdice._checks import KINDS, as_numbers, checked, shown
 from skdice._compat import Interval, StrOptions
 from skdice.losses._parameters import MOST, ParametrizedModule
 from skdice.losses.inputs import LossInputs, read_inputs
-from skdice.losses.search_ranges import OneMinus, Range
+from skdice.losses.search_ranges import OneMinus, Range, Ranges
 
 REDUCTIONS = ("mean", "sum", "none")
 SHARED = ("ignore_index", "multilabel", "reduction")
@@ -76,14 +76,14 @@ class Loss(ParametrizedModule):
         "multilabel": [KINDS["bool"]],
         "reduction": [StrOptions(set(REDUCTIONS))],
     }
-    gone = {
+    gone: ClassVar[dict[str, str]] = {
         "ema_decay": "take batches that hold positives, as DiceClassifier(batch_size='auto') does",
         "absent": "of a softmax without background, the surrogate leaves out classes without an "
         "example in the batch; all else counts every class",
         "all_ranks": "a loss counts over all processes that train together",
     }
     # Ranges that are worth searching, by parameter.
-    searched: ClassVar[dict[str, Range | OneMinus]] = {}
+    searched: ClassVar[Ranges] = {}
     # Buffers of `prepare` that the kernel takes, without their underscore.
     needed_buffers: ClassVar[tuple[str, ...]] = ()
     # Whether question answering takes it as a softmax over the positions of a window.

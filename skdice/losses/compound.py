@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from skdice.losses._parameters import Number, number
 from skdice.losses.base import Loss, resolve_loss
 from skdice.losses.inputs import LossInputs, scalar
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 Part = Callable[[LossInputs], Tensor]  # as `kernel` gets it
 
@@ -58,8 +58,8 @@ class CompoundLoss(Loss):
 
     name = "ce_dice"
     heeds_weights = True
-    reductions = ("mean",)
-    searched = {"weight": Range(0.0, 1.0)}
+    reductions: ClassVar[tuple[str, ...]] = ("mean",)
+    searched: ClassVar[Ranges] = {"weight": Range(0.0, 1.0)}
     _parameter_constraints = {**Loss._parameter_constraints, "weight": number(0, 1)}
 
     first: Loss

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from skdice.losses._parameters import (
 )
 from skdice.losses.base import Loss
 from skdice.losses.inputs import LossInputs, class_sides
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 
 def cross_entropy(
@@ -170,8 +171,8 @@ class CrossEntropyLoss(Loss):
         "class_weight": CLASS_WEIGHT,
         "tau": number(0),
     }
-    searched = {"label_smoothing": Range(0.0, 0.2)}
-    needed_buffers = ("class_counts", "n_samples")
+    searched: ClassVar[Ranges] = {"label_smoothing": Range(0.0, 0.2)}
+    needed_buffers: ClassVar[tuple[str, ...]] = ("class_counts", "n_samples")
     normalizes_over_positions = True
 
     label_smoothing: Number = 0.0
@@ -271,14 +272,14 @@ class WeightedCrossEntropyLoss(Loss):
 
     name = "weighted_ce"
     heeds_weights = True
-    kernel = staticmethod(weighted_cross_entropy)
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(weighted_cross_entropy)
     _parameter_constraints = {
         **Loss._parameter_constraints,
         "K": number(0, closed="right"),
         "class_weight": CLASS_WEIGHT,
     }
-    searched = {"K": Range(1.0, 20.0, log=True)}
-    needed_buffers = ("class_counts", "n_samples")
+    searched: ClassVar[Ranges] = {"K": Range(1.0, 20.0, log=True)}
+    needed_buffers: ClassVar[tuple[str, ...]] = ("class_counts", "n_samples")
 
     K: Number = 1.0
     class_weight: ClassWeight = None

@@ -9,7 +9,7 @@ from typing import ClassVar
 from skdice._checks import KINDS
 from skdice.losses._overlap import OverlapLoss
 from skdice.losses._soft_counts import Formula
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 
 def dice_formula(squared: bool = True) -> Formula:
@@ -115,6 +115,6 @@ class DiceLoss(OverlapLoss):
     name = "dice"
     _parameter_constraints = {**OverlapLoss._parameter_constraints, "squared": [KINDS["bool"]]}
     formula: ClassVar[Callable[..., Formula]] = staticmethod(dice_formula)
-    searched = {"smooth": Range(0.01, 10.0, log=True)}
+    searched: ClassVar[Ranges] = {"smooth": Range(0.01, 10.0, log=True)}
 
     squared: bool = True

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from skdice._warn import warn
 from skdice.exceptions import CollapseWarning
 from skdice.losses._parameters import Number, number
 from skdice.losses._soft_counts import Formula
 from skdice.losses.dice import DiceLoss, dice_formula
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 
 def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
@@ -57,9 +58,13 @@ class DSCLoss(DiceLoss):
 
     name = "dsc"
     _parameter_constraints = {**DiceLoss._parameter_constraints, "exponent": number(0)}
-    formula = staticmethod(dsc_formula)
-    searched = {"exponent": Range(0.0, 0.5), **DiceLoss.searched}
-    literal_params = {**DiceLoss.literal_params, "exponent": 1.0, "squared": False}
+    formula: ClassVar[Callable[..., Formula]] = staticmethod(dsc_formula)
+    searched: ClassVar[Ranges] = {"exponent": Range(0.0, 0.5), **DiceLoss.searched}
+    literal_params: ClassVar[dict[str, Any]] = {
+        **DiceLoss.literal_params,
+        "exponent": 1.0,
+        "squared": False,
+    }
 
     exponent: Number = 0.1
 

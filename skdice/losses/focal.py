@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from skdice.losses._parameters import BACKGROUND, PER_CLASS, Number, PerClass, n
 from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses, prior_of
 from skdice.losses.inputs import LossInputs, class_sides, resolve_background, scalar
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 
 def focal(
@@ -77,14 +78,14 @@ class FocalLoss(Loss):
 
     name = "focal"
     heeds_weights = True
-    kernel = staticmethod(focal)
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(focal)
     _parameter_constraints = {
         **Loss._parameter_constraints,
         "gamma": number(0),
         "alpha": [*PER_CLASS, *number(0, 1)],
         "background": BACKGROUND,
     }
-    searched = {"gamma": Range(0.0, 5.0)}
+    searched: ClassVar[Ranges] = {"gamma": Range(0.0, 5.0)}
 
     gamma: Number = 2.0
     alpha: Number | PerClass = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from skdice.losses._parameters import BACKGROUND, Number, number
 from skdice.losses.base import Loss
 from skdice.losses.cross_entropy import log_losses
 from skdice.losses.inputs import LossInputs, at_least_tiny, resolve_background
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 
 def mom(
@@ -93,14 +94,14 @@ class MoMLoss(Loss):
 
     name = "mom"
     heeds_weights = True
-    kernel = staticmethod(mom)
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(mom)
     _parameter_constraints = {
         **Loss._parameter_constraints,
         "lam": number(0, 1),
         "background": BACKGROUND,
     }
-    searched = {"lam": Range(0.0, 1.0)}
-    needed_buffers = ("class_counts",)
+    searched: ClassVar[Ranges] = {"lam": Range(0.0, 1.0)}
+    needed_buffers: ClassVar[tuple[str, ...]] = ("class_counts",)
     is_set_level = True
 
     lam: Number = 0.5

@@ -66,3 +66,6 @@ class OneMinus:
         if not isinstance(params, Mapping) or self.name not in params:
             raise ValueError(f"params={params!r:.80} must be a dict that holds {self.name!r}")
         return 1.0 - params[self.name]
+
+
+Ranges = dict[str, Range | OneMinus]  # by parameter

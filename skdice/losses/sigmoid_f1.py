@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -20,7 +22,7 @@ from skdice.losses._parameters import (
 from skdice.losses.base import Loss
 from skdice.losses.dice import dice_formula
 from skdice.losses.inputs import LossInputs, resolve_background
-from skdice.losses.search_ranges import Range
+from skdice.losses.search_ranges import Range, Ranges
 
 
 def sigmoid_f1(
@@ -104,7 +106,7 @@ class SigmoidF1Loss(Loss):
 
     name = "sigmoid_f1"
     heeds_weights = True
-    kernel = staticmethod(sigmoid_f1)
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(sigmoid_f1)
     _parameter_constraints = {
         **Loss._parameter_constraints,
         "beta": number(0, closed="right"),
@@ -113,7 +115,7 @@ class SigmoidF1Loss(Loss):
         "background": BACKGROUND,
         "class_weight": CLASS_WEIGHT,
     }
-    searched = {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
+    searched: ClassVar[Ranges] = {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
     excludes_background = True
     is_set_level = True
 

@@ -44,15 +44,18 @@ class SpanEndsLoss(nn.Module):
     1.386
     """
 
-    padding_target = 0, 0, 1  # of positions that do not count: each is a window of its own
+    # Of positions that do not count: each is a window of its own.
+    padding_target: tuple[int, int, int] = (0, 0, 1)
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
-        self.loss = loss = resolve_loss(loss)
+        self.loss: Loss = resolve_loss(loss)
         if isinstance(loss, CompoundLoss):
-            self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts.values())
+            self.parts: nn.ModuleList = nn.ModuleList(
+                SpanEndsLoss(part) for part in loss.parts.values()
+            )
             return
-        self.is_multiclass = loss.normalizes_over_positions
+        self.is_multiclass: bool = loss.normalizes_over_positions
         for name, remedy in (("tau", "leave tau at 0"), ("class_weight", "use 'weighted_ce'")):
             value: Any = getattr(loss, name, None)
             if self.is_multiclass and value is not None and (name != "tau" or value):
@@ -130,8 +133,8 @@ class HeadsLoss(nn.Module):
     @checked
     def __init__(self, losses: Sequence[Loss], weights: Sequence[float]) -> None:
         super().__init__()
-        self.losses = nn.ModuleList(resolve_loss(loss, "losses") for loss in losses)
-        self.weights = as_numbers("weights", weights).tolist()
+        self.losses: nn.ModuleList = nn.ModuleList(resolve_loss(loss, "losses") for loss in losses)
+        self.weights: list[float] = as_numbers("weights", weights).tolist()
 
     def forward(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None

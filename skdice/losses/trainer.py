@@ -69,7 +69,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
         check_value("background", background, BACKGROUND)
         steps = [KINDS["None"], Interval(Integral, 1, None, closed="left")]
         check_value("gradient_accumulation_steps", gradient_accumulation_steps, steps)
-        self.loss = copy.deepcopy(resolve_loss(loss))  # since it is changed below
+        self.loss: Loss = copy.deepcopy(resolve_loss(loss))  # since it is changed below
         self.gradient_accumulation_steps = gradient_accumulation_steps
         if self.loss.reduction == "none":
             raise ValueError(f"loss={loss!r} gives no single number: set reduction='mean'")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from skdice._checks import KINDS
 from skdice.losses._overlap import OverlapLoss
 from skdice.losses._parameters import Number, is_above_zero, number
 from skdice.losses._soft_counts import Formula
-from skdice.losses.search_ranges import OneMinus, Range
+from skdice.losses.search_ranges import OneMinus, Range, Ranges
 
 
 def tversky_formula(alpha: Number = 0.3, beta: Number = 0.7, squared: bool = True) -> Formula:
@@ -73,9 +75,9 @@ class TverskyLoss(OverlapLoss):
         "beta": number(0),
         "squared": [KINDS["bool"]],
     }
-    formula = staticmethod(tversky_formula)
-    searched = {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}
-    literal_params = {**OverlapLoss.literal_params, "squared": False}
+    formula: ClassVar[Callable[..., Formula]] = staticmethod(tversky_formula)
+    searched: ClassVar[Ranges] = {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}
+    literal_params: ClassVar[dict[str, Any]] = {**OverlapLoss.literal_params, "squared": False}
 
     alpha: Number = 0.3
     beta: Number = 0.7

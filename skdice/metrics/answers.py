@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics import make_scorer
 
 from skdice._checks import check_lengths, checked
-from skdice._types import Rows
+from skdice._types import Rows, Scorer
 from skdice.inputs.answers import answers_in
 from skdice.inputs.rows import as_row_list
 
@@ -118,5 +118,5 @@ def answer_exact_match_score(y_true: Rows, y_pred: Sequence[str]) -> float:
     return _best(y_true, y_pred, lambda answer, text: float(answer == text))
 
 
-answer_f1_scorer = make_scorer(answer_f1_score)
-answer_exact_match_scorer = make_scorer(answer_exact_match_score)
+answer_f1_scorer: Scorer = make_scorer(answer_f1_score)
+answer_exact_match_scorer: Scorer = make_scorer(answer_exact_match_score)

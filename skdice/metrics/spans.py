@@ -11,7 +11,7 @@ from sklearn.metrics import make_scorer
 
 from skdice._checks import check_choice, check_range, checked, printable
 from skdice._tables import TextTable
-from skdice._types import Rows
+from skdice._types import Rows, Scorer
 from skdice.inputs.rows import check_ordered
 from skdice.inputs.sentences import Spans, read_tags, spans_of
 from skdice.metrics.classification import precision_recall_f1
@@ -350,8 +350,8 @@ def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, 
     }
 
 
-span_f1_scorer = make_scorer(span_f1_score)
-span_macro_f1_scorer = make_scorer(span_f1_score, average="macro")
-span_precision_scorer = make_scorer(span_precision_score)
-span_recall_scorer = make_scorer(span_recall_score)
-token_f1_scorer = make_scorer(token_f1_score)
+span_f1_scorer: Scorer = make_scorer(span_f1_score)
+span_macro_f1_scorer: Scorer = make_scorer(span_f1_score, average="macro")
+span_precision_scorer: Scorer = make_scorer(span_precision_score)
+span_recall_scorer: Scorer = make_scorer(span_recall_score)
+token_f1_scorer: Scorer = make_scorer(token_f1_score)

@@ -240,8 +240,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             weights_of(scorer, params.get("sample_weight")), self.error_score,
             prunes=self.pruner is not None, seed=self._seed(),
         )  # fmt: skip
-        self.n_splits_, self.scorer_ = len(splits), scorer
-        self.strategy_ = self._choose(full, losses)
+        self.n_splits_: int = len(splits)
+        self.scorer_: Any = scorer
+        self.strategy_: str = self._choose(full, losses)
         self._search(full, described(self, spaces, splits))
         if not hasattr(self, "best_index_"):
             self._explain_no_score(full, params)
@@ -297,7 +298,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Train heads, put the most promising settings into the study's queue; return how many."""
         heads = open_study(self, None)
         self._optimize(full, self.n_trials, ends, True, heads)
-        self.heads_ = cv_results(heads, len(full.splits), full.spaces)
+        self.heads_: dict[str, Any] = cv_results(heads, len(full.splits), full.spaces)
         scored = [(t, r) for t, r in ended_trials(heads) if np.isfinite(r.mean)]
         if not scored:
             return 0
@@ -318,14 +319,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _collect(self, study: Any, full: FullFits) -> None:
         """Set the attributes that hold the results of all trials."""
         self.study_ = study
-        self.cv_results_ = cv_results(study, len(full.splits), full.spaces)
+        self.cv_results_: dict[str, Any] = cv_results(study, len(full.splits), full.spaces)
         means, empty = self.cv_results_["mean_test_score"], self.cv_results_["n_empty"] > 0
         if (np.isfinite(means) & ~empty).any():
             means = np.where(empty, np.nan, means)
         if np.isfinite(means).any():
-            self.best_index_ = int(np.nanargmax(means))
-            self.best_params_ = self.cv_results_["params"][self.best_index_]
-            self.best_score_ = float(means[self.best_index_])
+            self.best_index_: int = int(np.nanargmax(means))
+            self.best_params_: dict[str, Any] = self.cv_results_["params"][self.best_index_]
+            self.best_score_: float = float(means[self.best_index_])
 
     def _explain_no_score(self, full: FullFits, params: dict[str, Any]) -> None:
         """Raise the error of the last trial, or say that there was none."""
@@ -343,8 +344,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.verbose:
             print("a fit of the best parameters on all rows", flush=True)
         data = [X] if y is None else [X, y]
-        self.best_estimator_ = full.model(self.best_params_).fit(*data, **params)
-        self.refit_time_ = time.perf_counter() - started
+        self.best_estimator_: Any = full.model(self.best_params_).fit(*data, **params)
+        self.refit_time_: float = time.perf_counter() - started
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))

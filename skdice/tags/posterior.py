@@ -28,7 +28,7 @@ class SpanPosterior:
         follow = np.ones((n + 1, n + 1), bool)
         follow[n, :n], follow[:n, :n], follow[:n, n] = transitions(classes, scheme)
         self.follow, self.into, self.out = map(_log_mask, (follow, follow & starts, follow & ends))
-        self.within = _log_mask(follow & ~starts)
+        self.within: np.ndarray = _log_mask(follow & ~starts)
 
     def __call__(self, log_p: np.ndarray, spans: Sequence[Span]) -> np.ndarray:
         """The probabilities of spans; `log_p` has shape (n_tokens, n_classes)."""

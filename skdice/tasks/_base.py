@@ -89,7 +89,7 @@ class Task(ABC):
     def check_columns(self, model: Model, X: Data, *, reset: bool = False) -> None:
         """Refuse a frame with other columns than `fit` saw, as scikit-learn does; reset learns."""
         if reset:
-            vars(model).pop("_columns_unknown", None)
+            model.__dict__.pop("_columns_unknown", None)
         if "_columns_unknown" not in vars(model):  # it was saved before names were
             check_feature_names(model, X, reset=reset)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ class Classification(Task):
     name = "classification"
     rows = "texts to classify"
     estimator = "DiceSequenceClassifier"
-    head = "SequenceClassification"
+    head: ClassVar[str | None] = "SequenceClassification"
     per_position = False
 
     # ---- rows
@@ -135,7 +135,7 @@ class Classification(Task):
         """Choose the positive class of two."""
         several = model.multilabel_ or len(model.classes_) != 2
         if mode == "fresh" or several:
-            vars(model).pop("positive_", None)
+            model.__dict__.pop("positive_", None)
         if several:
             return
         # A warm start keeps the positive class, even if its data have another majority.

@@ -37,7 +37,7 @@ class TaskFiles:
         """Tell if a row may have several labels."""
         return False
 
-    def counted(self, X: Data, y: Data) -> Any:
+    def counted(self, X: Any, y: Any) -> Any:
         """The y that `skdice.inspection.imbalance` counts."""
         return y
 
@@ -170,7 +170,7 @@ class SpanFiles(TaskFiles):
 class TagFiles(SpanFiles):
     """Sentences of tokens with tags."""
 
-    modes = tuple(MODES)
+    modes: ClassVar[tuple[str, ...]] = tuple(MODES)
 
     def report(
         self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
@@ -186,9 +186,9 @@ class EntityFiles(TaskFiles):
     formats: ClassVar[dict[str, str]] = dict.fromkeys(
         ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"), "predict"
     )
-    modes = tuple(MODES)
+    modes: ClassVar[tuple[str, ...]] = tuple(MODES)
 
-    def counted(self, X: Data, y: Data) -> Any:
+    def counted(self, X: Any, y: Any) -> Any:
         """The tags of the words."""
         return [tags for _, tags in tagged_words(X, y)]
 
@@ -236,7 +236,7 @@ class QuestionFiles(TaskFiles):
 class MultiSpanFiles(QuestionFiles):
     """Questions with several answers, which are tags of words."""
 
-    def counted(self, X: Data, y: Data) -> Any:
+    def counted(self, X: Any, y: Any) -> Any:
         """The tags of the words of the contexts, once for each question."""
         spans = [[(start, start + len(text), ANSWER) for start, text in row] for row in y]
         return [tags for _, tags in tagged_words(self.task.passages(X), spans)]

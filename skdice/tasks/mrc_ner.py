@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ class MRC(Task):
     name = "mrc-ner"
     rows = "tokens with entities by query"
     estimator = "DiceMRCTagger"
-    head = None
+    head: ClassVar[str | None] = None
     judged = "spans"
     judged_by = "predict_spans"
     has_classes = False

@@ -136,7 +136,7 @@ class Numbers(Classification):
 class NumericDataset(Dataset):
     """Rows of numbers with targets and weights."""
 
-    X: Data  # an array or a sparse matrix
+    X: Any  # an array or a sparse matrix
     targets: np.ndarray | None = None
     weight: np.ndarray | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ class Reading(Task):
     name = "qa"
     rows = "questions with contexts"
     estimator = "DiceQuestionAnswerer"
-    head = "QuestionAnswering"
+    head: ClassVar[str | None] = "QuestionAnswering"
     judged = "answers"
     has_classes = False
     longest = 384

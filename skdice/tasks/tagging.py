@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
@@ -40,7 +40,7 @@ class Tagging(Task):
     name = "tagging"
     rows = "tagged tokens"
     estimator = "DiceTokenClassifier"
-    head = "TokenClassification"
+    head: ClassVar[str | None] = "TokenClassification"
     judged = "spans"
     tuned_by = "BiasTunedTagger"
 

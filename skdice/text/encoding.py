@@ -44,7 +44,7 @@ class Ragged(Sequence[np.ndarray]):
     sizes: np.ndarray
 
     def __post_init__(self) -> None:
-        self.ends = np.cumsum(self.sizes)
+        self.ends: np.ndarray = np.cumsum(self.sizes)
 
     def __len__(self) -> int:
         return len(self.sizes)

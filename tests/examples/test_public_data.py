@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from datasets import ClassLabel, Dataset, Features, Sequence, Value
 
 from tests.examples.scripts import PAPER, scripts
 
@@ -47,6 +48,54 @@ def test_comments_have_the_names_of_their_labels(cases, folder):
         ["Well done", "Hm"],
         [["joy"], ["joy", "anger"]],
     )
+
+
+# ---- the copies of the hub, by the columns and features that their cards name
+
+TEXT = Value("string")
+WNUT17 = ["O", *(f"{side}-{kind}" for kind in ("corporation", "location") for side in "BI")]
+HUB = {
+    ("ucirvine/sms_spam", "train"): Dataset.from_dict(
+        {"sms": ["See you\n", "Win, now!\n"], "label": [0, 1]},
+        Features({"sms": TEXT, "label": ClassLabel(names=["ham", "spam"])}),
+    ),
+    ("leondz/wnut_17", "refs/convert/parquet", "test"): Dataset.from_dict(
+        {"id": ["0", "1"], "tokens": [["In", "Ulm"], []], "ner_tags": [[0, 3], []]},
+        Features(
+            {
+                "id": TEXT,
+                "tokens": Sequence(TEXT),
+                "ner_tags": Sequence(ClassLabel(names=WNUT17)),
+            }
+        ),
+    ),
+    ("google-research-datasets/go_emotions", "simplified", "validation"): Dataset.from_dict(
+        {"text": ["Well done", "Hm"], "labels": [[1], [0, 2]], "id": ["a", "b"]},
+        Features(
+            {
+                "text": TEXT,
+                "labels": Sequence(ClassLabel(names=["anger", "joy", "neutral"])),
+                "id": TEXT,
+            }
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "part", "rows"),
+    [
+        ("sms_spam", [], (["See you\n", "Win, now!\n"], ["ham", "spam"])),
+        ("wnut17", ["test"], ([["In", "Ulm"]], [["O", "B-location"]])),
+        ("goemotions", ["dev"], (["Well done", "Hm"], [["joy"], ["anger", "neutral"]])),
+    ],
+)
+def test_the_copy_of_the_hub_is_read(cases, monkeypatch, case, part, rows):
+    monkeypatch.delenv("SKDICE_DATA", raising=False)
+    monkeypatch.setattr(
+        "datasets.load_dataset", lambda *names, **options: HUB[*names, *options.values()]
+    )
+    assert cases[case].load(*part) == rows
 
 
 def test_the_page_shows_what_the_scripts_print():

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 from skdice._checks import shown
@@ -30,7 +30,7 @@ _OURS = "skdice"  # the infon of metadata that are no strings
 class BioC(Format):
     """Documents of passages with annotations."""
 
-    suffixes = (".xml",)
+    suffixes: ClassVar[tuple[str, ...]] = (".xml",)
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if value is not None:

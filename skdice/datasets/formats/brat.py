@@ -14,7 +14,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from skdice.datasets.formats._base import Format
 from skdice.datasets.formats._folder import documents_of, is_webanno, write_folder
@@ -31,7 +31,7 @@ _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 class Brat(Format):
     """A folder of texts and their annotations, or one of them."""
 
-    suffixes = ("",)
+    suffixes: ClassVar[tuple[str, ...]] = ("",)
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         path = source.path

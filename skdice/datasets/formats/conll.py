@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice._warn import warn
@@ -38,7 +38,7 @@ MARK = '# text = "'  # begins our own files
 class Conll(Format):
     """Columns of words and tags, ours with the texts as comments."""
 
-    suffixes = (".conll",)
+    suffixes: ClassVar[tuple[str, ...]] = (".conll",)
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if value is not None or source.path.is_dir():

@@ -9,7 +9,7 @@ of null is a region that nobody annotated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from skdice.datasets.formats._base import JsonFormat, kept_beside, parts_of, row_of
 from skdice.datasets.row import Note, Row, Wanted
@@ -24,7 +24,7 @@ _LISTS = ("entities", "annotations", "annotation", "labels", "label")
 class JsonLines(JsonFormat):
     """Texts with entities that name their start, end and label."""
 
-    suffixes = (".jsonl",)
+    suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
     knows_unlabelled = True
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:

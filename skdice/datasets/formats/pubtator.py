@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format, if_any, of_each
@@ -28,7 +28,7 @@ _BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\t]")
 class PubTator(Format):
     """Titles and abstracts with entities."""
 
-    suffixes = (".pubtator",)
+    suffixes: ClassVar[tuple[str, ...]] = (".pubtator",)
 
     def keeps(self, path: Path) -> frozenset[str]:
         return frozenset({"id", "identifiers"})

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice.datasets.formats._base import JsonFormat, as_json, if_any, spans_of
@@ -28,7 +28,7 @@ class Spacy(JsonFormat):
     """Pairs of a text and its entities, paragraphs, documents, and binary files."""
 
     lines = False
-    suffixes = (".spacy",)
+    suffixes: ClassVar[tuple[str, ...]] = (".spacy",)
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if value is None:

@@ -17,7 +17,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
@@ -43,7 +43,7 @@ class WebAnno(Format):
     """Tokens with layers of annotations."""
 
     unit = "utf16"
-    suffixes = (".tsv",)
+    suffixes: ClassVar[tuple[str, ...]] = (".tsv",)
 
     def keeps(self, path: Path) -> frozenset[str] | None:
         return frozenset() if path.suffix == ".tsv" else None

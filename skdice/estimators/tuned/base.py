@@ -274,7 +274,7 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
 
         A row of X and y that the `parts` hold several times is one piece of evidence for a bound.
         """
-        self.bias_draws_ = np.zeros((0, len(self.classes_)))
+        self.bias_draws_: np.ndarray = np.zeros((0, len(self.classes_)))
         self.bound_ = None
         self.tuned_for_: dict[str, Any] = {"objective": in_full(self.scoring, objective)}
         if isinstance(objective, Cost):
@@ -322,7 +322,7 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
         if X_val is not None:
             if has_fit_parameter(self.estimator, "X_val"):
                 params = {**params, "X_val": X_val, "y_val": y_val}
-            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+            self.estimator_: Any = clone(self.estimator).fit(X, y, **params)
             return [HeldOut(X_val, y_val, *probabilities_of(self.estimator_, X_val))]
         if self.cv == "prefit":
             check_is_fitted(self.estimator)

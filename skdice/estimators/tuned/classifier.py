@@ -282,7 +282,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         self.multilabel_ = several
         if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
             self.estimator_.classes_ = classes  # it was fitted on rows without names
-        self.classes_ = classes if several else self.estimator_.classes_
+        self.classes_: np.ndarray = classes if several else self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))

@@ -163,7 +163,7 @@ class BiasTunedTagger(SpanScores, BiasTuned):
         self.__dict__.pop("span_scales_", None)
         scored = self.task.tagged(self._decider(), [], tables)
         pairs = (judged(s, row, self.scheme_) for (_, s), row in zip(scored, tags, strict=True))
-        self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
+        self.span_scales_: SpanScales = SpanScales([*chain.from_iterable(pairs)])
         return self
 
     def predict(self, X: Rows) -> np.ndarray:
