@@ -64,9 +64,7 @@ for rows in (["claim a prize today", "lunch at six?"], []):
 # A batch job
 # -----------
 #
-# ``predict`` wants all rows at once. A loop over pieces needs memory for one piece only.
-# The command line reads a file whole:
-# ``skdice predict spam-model messages.txt --format jsonl > predictions.jsonl``.
+# ``predict`` wants all rows at once, as does ``skdice predict``. A loop needs memory for one piece.
 from itertools import islice
 
 with open("messages.txt", "w") as file:
