@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from docutils import nodes
 from names import target_of
 from pages import for_the_site
+from PIL import Image, ImageOps
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
@@ -53,9 +55,22 @@ def mathml(block):
     return visit, None
 
 
+def one_panel(app):
+    """Make the thumbnail of a wide picture from its first panel, whose words can be read."""
+    for thumb in Path(app.srcdir, "auto_examples").rglob("images/thumb/*_thumb.png"):
+        picture = Image.open(thumb.parents[1] / thumb.name.replace("_thumb", "_001")).convert("RGB")
+        if picture.width > 1.8 * picture.height:
+            is_white = (np.asarray(picture) > 250).all(axis=(0, 2))
+            least = int(0.6 * picture.height)  # a panel is no narrower; its frame is not white
+            end = least + int(is_white[least:].argmax())
+            panel = picture.crop((0, 0, end, picture.height))
+            ImageOps.pad(panel, (400, 280), color="white").save(thumb)
+
+
 def setup(app):
     """Tell Sphinx."""
     app.connect("source-read", read_page)
+    app.connect("builder-inited", one_panel, priority=900)  # after the gallery was made
     app.add_transform(LinkCode)
     app.add_html_math_renderer("mathml", mathml(False), mathml(True))
     return {"parallel_read_safe": True}
