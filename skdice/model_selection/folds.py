@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,8 +93,8 @@ def out_of_fold(
     Raises
     ------
     ValueError, TypeError
-        If `cv` does not hold out each row once, X, y and `groups` do not match, `fit` has no such
-        `params`, or `n_jobs` is no number of processes, before anything is fitted.
+        If `cv` does not hold out each row once, X, y and `groups` do not match, or `n_jobs` is no
+        number of processes, before anything is fitted.
 
     Examples
     --------
@@ -107,7 +106,7 @@ def out_of_fold(
     ((6,), (6, 2), [0, 1, 2, 0, 1, 2])
     """
     params = dict(params or {})
-    _check_arguments(estimator, X, y, params, n_jobs)
+    _check_arguments(estimator, X, y, n_jobs)
     classifies = is_classifier(estimator)
     if groups is not None:
         cv = group_folds(cv, classifies and as_labels(y, missing=True).ndim == 1)
@@ -134,18 +133,10 @@ def out_of_fold(
     return OutOfFold(np.concatenate(predictions)[order], probabilities, folds[order])
 
 
-def _check_arguments(
-    estimator: Any, X: Any, y: Any, params: dict[str, Any], n_jobs: int | None
-) -> None:
+def _check_arguments(estimator: Any, X: Any, y: Any, n_jobs: int | None) -> None:
     """Refuse what cannot be fitted, before anything is."""
     check_has("estimator", estimator, "fit", "predict", "get_params")
     check_given(y, "a target for each row")
-    try:
-        inspect.signature(estimator.fit).bind(X, y, **params)
-    except TypeError as error:
-        raise TypeError(
-            f"params={shown(params)} is not for the fit of {type(estimator).__name__}: {error}"
-        ) from None
     if n_jobs is not None and (n_jobs == 0 or not -(2**31) <= n_jobs < 2**31):
         raise ValueError(
             f"n_jobs={shown(n_jobs)} must be a number of processes, None, or -1 for all processors"

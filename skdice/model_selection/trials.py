@@ -20,7 +20,7 @@ from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.exceptions import TrialWarning
 from skdice.model_selection.intervals import Replayed
-from skdice.model_selection.spaces import cloned, import_optuna, suggest
+from skdice.model_selection.spaces import import_optuna, suggest
 
 RECORD = "record"  # the attribute of a trial that ran to its end
 FOLD = 10_000  # Optuna's steps for a fold; no fit has as many epochs
@@ -67,9 +67,8 @@ class FullFits:
         """The mean score of the trial's folds; a pruner or an error may end it early."""
         params, record = self.suggested(trial), Record()
         for fold in range(len(self.splits)):
-            started = time.perf_counter()
+            model, started = self.model(params), time.perf_counter()
             try:
-                model = self.model(params)
                 self._fit(model, fold, trial)
                 record.fit_time.append(time.perf_counter() - started)
                 rows = self.splits[fold][1]
@@ -105,7 +104,8 @@ class FullFits:
 
     def model(self, params: Mapping[str, Any]) -> Any:
         """The unfitted estimator of a trial."""
-        return clone(self.estimator).set_params(**cloned(params))
+        own = {name: clone(value, safe=False) for name, value in params.items()}
+        return clone(self.estimator).set_params(**own)
 
     def take(self, rows: Any) -> list[Any]:
         """X and y of some rows; X alone if there is no y."""

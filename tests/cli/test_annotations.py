@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from skdice import DiceEntityRecognizer
 from skdice.cli.app import app
 from skdice.datasets import read_annotations, read_dataset, write_annotations
-from skdice.exceptions import ServingWarning
 
 ROWS = [
     ("anna lives in rome", [(0, 4, "PER"), (14, 18, "LOC")]),
@@ -88,12 +87,6 @@ def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
     (tmp_path / "t.csv").write_text('id,text\n1,"anna, bob"\n')
     record = json.loads(run("predict", folder / "m", tmp_path / "t.csv").output)
     assert record["text"] == "anna, bob"
-    (tmp_path / "body.jsonl").write_text(json.dumps({"body": "anna", "id": 1}))
-    named = run("predict", folder / "m", tmp_path / "body.jsonl", "--text-columns", "body")
-    assert json.loads(named.output)["text"] == "anna"
-    result = run("predict", folder / "m", tmp_path / "body.jsonl")
-    assert result.exit_code == 1
-    assert "text_column" in result.output
     assert run("predict", folder / "m", folder / "new.txt", "--format", "brat").exit_code == 2
     assert run("predict", folder / "m", folder / "new.txt", "--format", "conll").exit_code == 2
     assert run("predict", folder / "m", "-", input="\n").exit_code == 1
@@ -112,13 +105,6 @@ def test_evaluate_and_the_page(folder, tmp_path):
     text = page.read_text()
     assert "<mark" in text
     assert "berlin" in text
-
-
-def test_scores_refuse_what_fit_and_the_readers_refuse(folder):
-    model = DiceEntityRecognizer.from_pretrained(folder / "m")
-    for score in (model.score, model.evaluate):
-        with pytest.raises(ValueError, match=r"outside X\[0\], which has 4 characters"):
-            score(["anna"], [[(0, 9, "PER")]])
 
 
 def test_compare(folder, tmp_path, tiny_backbone):
@@ -165,17 +151,6 @@ def test_converted_predictions_keep_their_scores(folder, tmp_path):
     assert scores == [span["score"] for line in lines for span in line["spans"]] != []
 
 
-def test_glued_words_can_be_skipped(folder, tmp_path, tiny_backbone):
-    fit = "--backbone", tiny_backbone, "--max-epochs", 1, "--glued", "skip"
-    with pytest.warns(ServingWarning, match="glued='skip'"):
-        assert run("train", folder / "notes.jsonl", "--out", tmp_path / "m", *fit).exit_code == 0
-    assert DiceEntityRecognizer.from_pretrained(tmp_path / "m").glued == "skip"
-    (tmp_path / "tags.conll").write_text("anna B-PER\nsings O\n\nit O\nrains O\n")
-    result = run("train", tmp_path / "tags.conll", "--out", tmp_path / "n", *fit)
-    assert result.exit_code == 1
-    assert "unexpected keyword argument 'glued'" in " ".join(result.output.split())
-
-
 def test_convert_names_what_it_needs(folder, tmp_path):
     result = run("convert", folder / "notes.jsonl", tmp_path / "a.json")
     assert result.exit_code == 2
@@ -186,16 +161,6 @@ def test_convert_names_what_it_needs(folder, tmp_path):
     assert result.exit_code == 1
     assert "line 1: the entity 'PER' from 0 to 9" in " ".join(result.output.split())
     assert not (tmp_path / "b.jsonl").exists()
-    how = ("--on-misaligned", "drop")
-    with pytest.warns(UserWarning, match="1 of 1 entities are misaligned"):
-        assert run("convert", tmp_path / "bad.jsonl", tmp_path / "b.jsonl", *how).exit_code == 0
-    (tmp_path / "u.jsonl").write_text('{"text": "👍 Ann", "entities": [[3, 6, "PER"]]}')
-    assert run("convert", tmp_path / "u.jsonl", tmp_path / "c.jsonl").exit_code == 1
-    assert (
-        run("convert", tmp_path / "u.jsonl", tmp_path / "c.jsonl", "--offsets", "utf16").exit_code
-        == 0
-    )
-    assert read_annotations(tmp_path / "c.jsonl").entities == [[(2, 5, "PER")]]
 
 
 def test_our_own_tags_can_be_read_back(tmp_path):

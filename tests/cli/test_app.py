@@ -13,6 +13,8 @@ import warnings
 
 import numpy as np
 import pytest
+from imblearn.under_sampling import RandomUnderSampler
+from sklearn.base import clone
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
@@ -23,7 +25,6 @@ from skdice.exceptions import ServingWarning
 from skdice.metrics import Cost, span_report
 from skdice.model_selection import compare_losses
 from skdice.tags import convert_scheme
-from skdice.tags.schemes import get_spans
 from tests.data import tagged_sentences
 
 ROWS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5
@@ -99,96 +100,23 @@ def test_train_predict_evaluate(files, tiny_backbone, train, test):
 
 
 def test_predict_takes_files_without_labels(trained):
-    (trained / "bare").write_text("anna\nsleeps\n\nrome\n")
-    lines = run("predict", trained / "m", trained / "bare").output.split("\n")
-    assert [line.split("\t")[0] for line in lines] == ["anna", "sleeps", "", "rome", ""]
-    (trained / "bare").write_text("free money\nlunch\n")
-    lines = run("predict", trained / "c", trained / "bare").output.splitlines()
-    assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
-    # Neither a header nor a label is text.
-    (trained / "sms.csv").write_text('text,label\n"free money, now",spam\nlunch,ham\n')
-    for options in ((), ("--text-columns", "text")):
-        found = predicted(trained / "c", trained / "sms.csv", *options)
-        assert found == [["free money, now"], ["lunch"]]
-
-
-def train_on_pairs(files, model, backbone):
-    rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
-    (files / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]) + "\n")
-    args = ("--out", model, "--backbone", backbone, "--max-epochs", 1)
-    assert run("train", files / "pairs.tsv", *args).exit_code == 0
-
-
-def test_predict_takes_pairs_without_labels(files, tiny_backbone):
-    model = files / "p"
-    train_on_pairs(files, model, tiny_backbone)
-    expected = [["free money", "money is free"], ["lunch", "the bus"]]
-    (files / "bare.tsv").write_text("".join("\t".join(pair) + "\n" for pair in expected))
-    assert run("predict", model, files / "bare.tsv").exit_code == 1
-    assert predicted(model, files / "bare.tsv", "--no-header", "--text-columns", "0,1") == expected
-    (files / "bare.csv").write_text("one,two\n" + "".join(",".join(p) + "\n" for p in expected))
-    swapped = [pair[::-1] for pair in expected]
-    assert predicted(model, files / "bare.csv", "--text-columns", "two,one") == swapped
-    (files / "labelled.csv").write_text("text,label\nfree money,1\nlunch,0\n")
-    result = run("predict", model, files / "labelled.csv", "--text-columns", "text")
-    assert result.exit_code == 1
-    assert "X holds texts, but fit saw pairs" in result.output
-
-
-def predicted(*args):
-    """The texts or pairs that are predicted."""
-    result = run("predict", *args, "--format", "jsonl")
-    assert result.exit_code == 0, result.output
-    records = [json.loads(line) for line in result.output.splitlines()]
-    return [[r["text"], r["text_pair"]] if "text_pair" in r else [r["text"]] for r in records]
-
-
-def test_predict_guesses_no_label_column(trained):
-    model = trained / "c"
-    texts = ["win money", "see you", "see you", "lunch"]
-    rows = [{"id": i, "text": text} for i, text in enumerate(texts)]
-    for name, text in (
-        ("a.csv", "id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts))),
-        ("a.tsv", "\ttext\tlabel\n" + "".join(f"0\t{text}\t\n" for text in texts)),
-        ("b.csv", "text\n" + "\n".join(texts)),
-        ("a.jsonl", "\n".join(map(json.dumps, rows))),
+    for model, name, text, expected in (
+        ("m", "bare", "anna\nsleeps\n\nrome\n", ["anna", "sleeps", "", "rome"]),
+        ("c", "bare", "free money, now\nlunch\n", ["free money, now", "lunch"]),
+        ("c", "a.csv", 'text,label\n"free money, now",spam\nlunch,ham\n', None),
+        ("c", "a.csv", 'id,text\n1,"free money, now"\n2,lunch\n', None),
     ):
         (trained / name).write_text(text)
-        assert predicted(model, trained / name) == [[text] for text in texts]
-    (trained / "b.tsv").write_text("".join(f"{text}\tham\n" for text in texts))
-    by_number = ("--text-columns", 0, "--no-header")
-    assert predicted(model, trained / "b.tsv", *by_number) == [[text] for text in texts]
-    path = trained / "quoted.csv"
-    for text in ('text\n"win money, now"\n', 'text,label\n"win money, now",\n'):
-        path.write_text(text)
-        assert predicted(model, path, "--text-columns", "text") == [["win money, now"]]
-    (trained / "plain").write_text("win money, now\nsee you, or not\n")
-    assert predicted(model, trained / "plain") == [["win money, now"], ["see you, or not"]]
-    path.write_text("id,title,text\n1,money,win\n")
-    assert predicted(model, path) == [["win"]]
-    assert predicted(model, path, "--text-columns", 1) == [["money"]]
+        how = () if expected else ("--format", "jsonl")
+        lines = run("predict", trained / model, trained / name, *how).output.splitlines()
+        if expected is None:  # neither a header nor a label is text
+            assert [json.loads(line)["text"] for line in lines] == ["free money, now", "lunch"]
+        else:
+            assert [line.split("\t")[model == "c" and 1] for line in lines] == expected
 
 
-@pytest.mark.parametrize("train", ["train.conll", "sms.tsv"])
-def test_compare_writes_table_chart_and_figures(files, tiny_backbone, train):
-    out = files / "out"
-    result = run(
-        "compare", "--train", files / train, "--losses", "ce, dsc", "--seeds", 2, "--max-epochs", 1,
-        "--backbone", tiny_backbone, "--out", out,
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert "F1" in result.output
-    figures = json.loads((out / "comparison.json").read_text())
-    assert [row["label"] for row in figures["rows"]] == ["ce", "dsc"]
-    assert [run["seed"] for run in figures["rows"][0]["runs"]] == [0, 1]
-    assert figures["settings"]["max_epochs"] == 1
-    assert figures["environment"]["torch"]
-    assert (out / "comparison.png").read_bytes()[:4] == b"\x89PNG"
-    assert sorted(p.name for p in out.iterdir()) == ["comparison.json", "comparison.png"]
-
-
-def test_compare_prints_the_table_of_python(files, tiny_backbone, monkeypatch):
-    found = []
+def test_compare_writes_table_chart_and_figures(files, tiny_backbone, monkeypatch):
+    found, out = [], files / "out"
 
     def kept(*args, **kwargs):
         found.append(compare_losses(*args, **kwargs))
@@ -196,11 +124,18 @@ def test_compare_prints_the_table_of_python(files, tiny_backbone, monkeypatch):
 
     monkeypatch.setattr("skdice.model_selection.comparison.compare_losses", kept)
     result = run(
-        "compare", "--train", files / "sms.tsv", "--losses", "ce, ce + tuned", "--seeds", 1,
-        "--max-epochs", 1, "--backbone", tiny_backbone, "--out", files / "out",
+        "compare", "--train", files / "sms.tsv", "--losses", "ce, dsc + tuned", "--seeds", 2,
+        "--max-epochs", 1, "--backbone", tiny_backbone, "--out", out,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert str(found[0]) in result.output
+    figures = json.loads((out / "comparison.json").read_text())
+    assert [row["label"] for row in figures["rows"]] == ["ce", "dsc + tuned"]
+    assert [run["seed"] for run in figures["rows"][0]["runs"]] == [0, 1]
+    assert figures["settings"]["max_epochs"] == 1
+    assert figures["environment"]["torch"]
+    assert (out / "comparison.png").read_bytes()[:4] == b"\x89PNG"
+    assert sorted(p.name for p in out.iterdir()) == ["comparison.json", "comparison.png"]
 
 
 def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
@@ -254,28 +189,22 @@ def flat(output):
 def test_evaluate_tells_the_cost_that_a_decision_was_tuned_for(trained):
     """The rare class, which sorts first, is dear to miss."""
     texts = ["win free money", "lunch today", "the bus was late"] * 4
-    labels = ["bad", "ok", "ok"] * 4
     inner = DiceSequenceClassifier.from_pretrained(trained / "c").set_params(max_epochs=1)
-    cost = Cost({("bad", "ok"): 10, ("ok", "bad"): 1})
-    tuned = BiasTunedClassifier(inner, scoring=cost, cv=2).fit(texts, labels)
-    tuned.save_pretrained(trained / "tuned")
-    file = trained / "new.tsv"
-    rows = [*zip(["bad", "ok", "ok"], ["the bus", "win money", "lunch"], strict=True)]
+    costs = {("bad", "ok"): 10, ("ok", "bad"): 1}
+    tuned = BiasTunedClassifier(inner, scoring=Cost(costs), cv=2)
+    tuned.fit(texts, ["bad", "ok", "ok"] * 4).save_pretrained(trained / "tuned")
+    file, page = trained / "new.tsv", trained / "page.html"
+    true, asked = ["bad", "ok", "ok"], ["the bus", "win money", "lunch"]
+    rows = zip(true, asked, strict=True)
     file.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
-    again = DiceSequenceClassifier.from_pretrained(trained / "tuned")
-    true, asked = map(list, zip(*rows, strict=True))
-    pairs = zip(true, again.predict(asked), strict=True)
-    expected = np.mean([{("bad", "ok"): 10, ("ok", "bad"): 1}.get(pair, 0) for pair in pairs])
+    predicted = DiceSequenceClassifier.from_pretrained(trained / "tuned").predict(asked)
+    expected = np.mean([costs.get(pair, 0) for pair in zip(true, predicted, strict=True)])
     report = json.loads(run("evaluate", trained / "tuned", file, "--json").output)
     assert report["cost"] == pytest.approx(expected)
-    assert f"cost of a row: {expected:.4g}" in run("evaluate", trained / "tuned", file).output
-    page = trained / "page.html"
-    run("evaluate", trained / "tuned", file, "--report", page)
-    assert "decision tuned for the lowest cost (bad taken for ok: 10, ok taken for bad: 1)" in (
-        page.read_text()
-    )
-    assert again.evaluate(asked, true)["cost"] == report["cost"]
-    assert "cost" not in again.fit(texts, labels).evaluate(texts, labels)
+    shown = run("evaluate", trained / "tuned", file, "--report", page).output
+    assert f"cost of a row: {expected:.4g}" in shown
+    told = "decision tuned for the lowest cost (bad taken for ok: 10, ok taken for bad: 1)"
+    assert told in page.read_text()
     assert "cost" not in run("evaluate", trained / "c", trained / "sms.tsv").output
 
 
@@ -285,58 +214,37 @@ def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeyp
 
     X, y = tagged_sentences()
     write_conll(files / "bioes.conll", X, convert_scheme(y, "bioes"))
-    args = ("--max-epochs", 1, "--backbone", tiny_backbone, "--out")
+    args = ("--max-epochs", 1, "--backbone", tiny_backbone, "--out", files / "t")
     with warnings.catch_warnings():
         warnings.simplefilter("always", ServingWarning)
         monkeypatch.setattr(warnings, "showwarning", show)
-        result = run("train", files / "bioes.conll", *args, files / "t")
-        own = run("train", files / "sms.tsv", *args, files / "m")
-        served = run("train", files / "sms.tsv", *args, files / "n", "--pooling", "native")
+        result = run("train", files / "bioes.conll", *args)
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.output.splitlines() if "ServingWarning" in line]
     assert line.startswith("ServingWarning: ")
     assert "bioes" in line
-    assert "ServingWarning" not in own.output  # the card says what runs the head
-    assert "DiceSequenceClassifier.from_pretrained and skdice.export can" in (
-        (files / "m" / "README.md").read_text()
-    )
-    assert served.exit_code == 0, served.output
-    assert "ServingWarning" not in served.output
-    assert (files / "n" / "config.json").exists()
 
 
 def test_compare_samplers_and_tuned_decisions(tiny_backbone):
-    from imblearn.under_sampling import RandomUnderSampler
-
-    from skdice import BiasTunedClassifier, DiceSequenceClassifier
-
     X = ["win free money", "lunch today", "the bus was late", "old road", "new school"] * 4
     y = np.array(["spam", "ham", "ham", "ham", "ham"] * 4)
     classifier = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, lr=1e-2)
-    rows = ["ce + RandomUnderSampler", "ce+tuned", "dsc + prior", "ce"]
-    data = {"X_test": X, "y_test": y, "X_val": X[:5], "y_val": y[:5]}
-    found = compare_losses(classifier, X, y, losses=rows, seeds=[3], **data)
-    assert [row.label for row in found.rows] == [
-        "ce + RandomUnderSampler",
-        "ce + tuned",
-        "dsc + prior",
-        "ce",
-    ]
-    assert found.measure == "class spam"
     held = {"X_val": X[:5], "y_val": y[:5]}
-    drawn = classifier.set_params(
-        loss="ce", random_state=3, pos_label="spam", sampler=RandomUnderSampler(random_state=3)
-    ).fit(X, y, **held)
-    expected = f1_score(y, drawn.predict(X), pos_label="spam", zero_division=0)
-    assert found.rows[0].mean("f1") == expected
-    tuned = BiasTunedClassifier(classifier.set_params(sampler=None), random_state=3)
-    predicted = tuned.fit(X, y, **held).predict(X)
-    assert found.rows[1].mean("f1") == f1_score(y, predicted, pos_label="spam", zero_division=0)
-    for row in ("ce + nope", "ce + tuned + prior", "ce + numpy", "nope + tuned"):
-        with pytest.raises(ValueError, match=r"row|loss"):
+    data = {"X_test": X, "y_test": y, **held}
+    rows = ["ce + RandomUnderSampler", "ce + tuned"]
+    found = compare_losses(classifier, X, y, losses=["ce+RandomUnderSampler", rows[1]], seeds=[3],
+                           **data)  # fmt: skip
+    assert [row.label for row in found.rows] == rows
+    assert found.measure == "class spam"
+    classifier.set_params(loss="ce", random_state=3, pos_label="spam")
+    drawn = clone(classifier).set_params(sampler=RandomUnderSampler(random_state=3))
+    tuned = BiasTunedClassifier(classifier, random_state=3)
+    for row, model in zip(found.rows, (drawn, tuned), strict=True):
+        predicted = model.fit(X, y, **held).predict(X)
+        assert row.mean("f1") == f1_score(y, predicted, pos_label="spam", zero_division=0)
+    for row in ("ce + nope", "ce + tuned + prior", "ce + numpy", "nope + tuned", "ce + SMOTE"):
+        with pytest.raises(ValueError, match=r"row|loss|TransformerFeatures"):
             compare_losses(classifier, X, y, losses=[row], **data)
-    with pytest.raises(ValueError, match="TransformerFeatures"):
-        compare_losses(classifier, X, y, losses=["ce + SMOTE"], **data)
 
 
 QAS = [
@@ -362,61 +270,36 @@ def squad(tmp_path):
 
 def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     common = ("--backbone", tiny_backbone, "--max-epochs", 1)
-    model = tmp_path / "reader"
+    model, out = tmp_path / "reader", tmp_path / "answers.json"
     result = run("train", squad, "--dev", squad, "--out", model, *common)
     assert result.exit_code == 0, result.output
     assert "qa, 15 rows" in flat(result.output)
-    out = tmp_path / "answers.json"
     assert run("predict", model, squad, "--out", out).exit_code == 0
     answers = json.loads(out.read_text())
     assert sorted(answers) == sorted(f"{q}{i}" for q in "abc" for i in range(5))
     report = json.loads(run("evaluate", model, squad, "--json").output)
-    assert report["questions with answer"] == 10
-    assert report["questions"] == 15
+    assert (report["questions with answer"], report["questions"]) == (10, 15)
     parts = 10 * report["f1 with answer"] + 5 * report["f1 without answer"]
     assert report["f1"] == pytest.approx(parts / 15)
-    assert "exact match" in run("evaluate", model, squad).output
-    result = run("compare", "--train", squad, "--losses", "ce,dsc", "--seeds", 1, *common,
+    result = run("compare", "--train", squad, "--losses", "ce", "--seeds", 1, *common,
                  "--out", tmp_path / "c")  # fmt: skip
     assert result.exit_code == 0, result.output
+    assert "exact match" in result.output
     figures = json.loads((tmp_path / "c" / "comparison.json").read_text())
     assert figures["settings"]["n_train"] == 12  # whole contexts
-    assert set(figures["rows"][0]["runs"][0]) == {
-        "seed",
-        "exact_match",
-        "f1",
-        "seconds",
-        "f1_without",
-        "found_nothing",
-    }
-    assert "exact match" in result.output
-    text = squad.read_text().replace('"answer_start": 13', '"answer_start": 12')
-    squad.write_text(text)
-    result = run("train", squad, "--out", tmp_path / "other", *common)
-    assert result.exit_code == 1
-    assert "question 'b0'" in result.output
-    args = ("--out", tmp_path / "other", "--on-misaligned", "expand")
-    assert run("train", squad, *args, *common).exit_code == 0
     # A prediction needs no answers, and SQuAD's evaluation needs every question.
-    squad.write_text(text.replace('"text": "anna"', '"text": "nobody"'))
+    squad.write_text(squad.read_text().replace('"text": "anna"', '"text": "nobody"'))
+    assert run("train", squad, "--out", tmp_path / "other", *common).exit_code == 1
     assert sorted(json.loads(run("predict", model, squad).output)) == sorted(answers)
 
 
 def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences):
     common = ("--backbone", tiny_backbone, "--max-epochs", 1)
-    task = ("--task", "mrc-ner")
     X, _ = sentences
-    model = files / "asker"
-    result = run("train", files / "train.conll", *task, "--out", model, *common)
-    assert result.exit_code == 0, result.output
-    out = files / "predicted.conll"
-    assert run("predict", model, files / "test.conll", "--out", out).exit_code == 0
-    assert len(out.read_text().split()) == 2 * sum(map(len, X[:6]))
-    report = json.loads(run("evaluate", model, files / "test.conll", "--json").output)
-    assert set(report) == {"precision", "recall", "f1"}
-    result = run("compare", "--train", files / "train.conll", *task, "--losses", "ce,dsc",
-                 "--seeds", 1, *common, "--out", files / "c")  # fmt: skip
-    assert result.exit_code == 0, result.output
+    how = ("--task", "mrc-ner", "--out", files / "asker", *common)
+    assert run("train", files / "train.conll", *how).exit_code == 0
+    lines = run("predict", files / "asker", files / "test.conll").output
+    assert len(lines.split()) == 2 * sum(map(len, X[:6]))
     records = [
         {"qas_id": f"{i}.0", "context": " ".join(tokens), "query": "who", "entity_label": "PER",
          "start_position": [0], "end_position": [0]}
@@ -424,9 +307,10 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
     ]  # fmt: skip
     (files / "m.json").write_text(json.dumps(records))
     assert run("train", files / "m.json", "--out", files / "n", *common).exit_code == 0
-    result = run("predict", files / "n", files / "m.json")
-    assert result.exit_code == 0, result.output
-    lines = [json.loads(line) for line in result.output.splitlines()]
+    lines = [
+        json.loads(line)
+        for line in run("predict", files / "n", files / "m.json").output.splitlines()
+    ]
     assert [line["tokens"] for line in lines] == X[:4]
     assert "f1" in json.loads(run("evaluate", files / "n", files / "m.json", "--json").output)
 
@@ -438,80 +322,40 @@ def streamed(text, *args):
 def test_predict_reads_standard_input(trained, sentences):
     X, _ = sentences
     tagger = DiceTokenClassifier.from_pretrained(trained / "m")
-    tags = tagger.predict(X).tolist()
-    many = X * 5  # more than are predicted at a time
-    words = "\n\n".join("\n".join(sentence) for sentence in many)
-    records = "".join(json.dumps({"tokens": sentence}) + "\n" for sentence in many)
+    tags, spans = tagger.predict(X).tolist(), tagger.predict_spans(X)
+    words = "\n\n".join("\n".join(sentence) for sentence in X)
+    records = "".join(json.dumps({"tokens": sentence}) + "\n" for sentence in X)
     expected = "\n".join(
         "".join(f"{word}\t{tag}\n" for word, tag in zip(*pair, strict=True))
-        for pair in zip(many, tags * 5, strict=True)
+        for pair in zip(X, tags, strict=True)
     )
     for text in (words, records):
         assert streamed(text, trained / "m", "-").output == expected
-    lines = streamed(words, trained / "m", "-", "--format", "jsonl").output.splitlines()
-    assert [json.loads(line)["tags"] for line in lines] == tags * 5
-    in_rows = [json.loads(line)["spans"] for line in lines]
-    spans = tagger.predict_spans(X).tolist() * 5
-    np.testing.assert_allclose(
-        [span[3] for row in in_rows for span in row],
-        [span.score for row in spans for span in row],
-        atol=1e-5,
-    )
-    scored = []
-    lines = streamed(words, trained / "m", "-", "--format", "spans").output.splitlines()
-    for line, sentence, row in zip(lines, many, tags * 5, strict=True):
-        found = [(s["type"], s["start"], s["end"]) for s in json.loads(line)["spans"]]
-        assert found == get_spans(row, "iob2")
-        scored.append(
-            [[*span, s["score"]] for span, s in zip(found, json.loads(line)["spans"], strict=True)]
-        )
-        assert json.loads(line)["tokens"] == sentence
-    assert scored == in_rows
-    texts = ["win money", "see you", '{"not": json'] * 30
-    classifier = DiceSequenceClassifier.from_pretrained(trained / "c")
-    out = trained / "labels.jsonl"
-    result = streamed("\n".join(texts), trained / "c", "-", "--format", "jsonl", "--out", out)
-    assert f"wrote 90 predictions to {out}" in " ".join(result.output.split())
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["label"] for row in found] == classifier.predict(texts).tolist()
-    for row, expected in zip(found, classifier.predict_proba(texts), strict=True):
-        assert list(row["probabilities"].values()) == pytest.approx(expected, abs=1e-5)
-
-
-def test_records_on_standard_input_keep_their_ids(trained):
-    ids = [7, 0, "m3", None, {}]
-    records = [{"text": "win money", "id": name} for name in ids]
-    records.append({"text": "see you"})
-    lines = "".join(json.dumps(record) + "\n" for record in records)
-    result = streamed(lines, trained / "c", "-", "--format", "jsonl")
-    found = [json.loads(line) for line in result.output.splitlines()]
-    assert [row["id"] for row in found[:-1]] == ids
-    assert "id" not in found[-1]
-    assert [row["text"] for row in found] == [record["text"] for record in records]
+    for form in ("jsonl", "spans"):
+        lines = streamed(words, trained / "m", "-", "--format", form).output.splitlines()
+        for line, sentence, of_words, of_row in zip(lines, X, tags, spans, strict=True):
+            found = json.loads(line)
+            assert found["tokens"] == sentence
+            assert form == "spans" or found["tags"] == of_words
+            names = ("type", "start", "end", "score")
+            rows = [[s[n] for n in names] if form == "spans" else s for s in found["spans"]]
+            assert rows == [[*span[:3], pytest.approx(span.score, abs=1e-5)] for span in of_row]
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "message"),
+    ("text", "message"),
     [
-        ("", (), "'standard input' is empty: give a file"),
-        ('{"tokens": ["a"]}\nb\n', (), "'standard input', line 2: Expecting value at character 0"),
-        ('{"word": ["a"]}\n', (), "'standard input' holds no lists of tokens and tags"),
-        ('{"tokens": ["a"]}\n{"word": 1}\n', (), "line 2: no lists of tokens and tags, but"),
-        ('{"tokens": "a b"}\n', (), "holds no lists of tokens and tags"),
+        ("", "'standard input' is empty: give a file"),
+        ('{"tokens": ["a"]}\nb\n', "'standard input', line 2: Expecting value at character 0"),
+        ('{"tokens": ["a"]}\n{"word": 1}\n', "line 2: no lists of tokens and tags, but"),
+        ('{"tokens": "a b"}\n', "'standard input' holds no lists of tokens and tags"),
     ],
 )
-def test_bad_standard_input_is_named(trained, text, options, message):
-    result = streamed(text, trained / "m", "-", "--out", trained / "out", *options)
+def test_bad_standard_input_is_named(trained, text, message):
+    result = streamed(text, trained / "m", "-", "--out", trained / "out")
     assert result.exit_code == 1
-    assert message in " ".join(result.output.split())
-    assert not list(trained.glob("*out*"))
-
-
-def test_a_record_without_a_text_is_told_what_it_lacks(trained):
-    result = streamed('{"a": "win", "b": "lunch"}\n', trained / "c", "-")
-    assert result.exit_code == 1
-    message = "text_columns='text' is not in 'standard input', which has 2 columns and the header"
     assert message in flat(result.output)
+    assert not list(trained.glob("*out*"))
 
 
 @pytest.mark.parametrize(
@@ -549,38 +393,25 @@ RAW = "Justin Bieber plays (again!) in Toronto\nno tickets are left there now\n"
 def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
     model = trained / "m"
     tokens, tags = sentences[0][0], sentences[1][0]
-    (trained / "raw.txt").write_text(RAW)
-    (trained / "one.txt").write_text(RAW.splitlines()[0] + "\n")
-    (trained / "even.txt").write_text("see you\n\nwin now\n")
-    for name in ("raw.txt", "one.txt", "even.txt"):
-        result = run("predict", model, trained / name)
+    for text in (RAW, RAW.splitlines()[0] + "\n", "see you\n\nwin now\n"):
+        result = streamed(text, model, "-")
         assert result.exit_code == 1
-        message = " ".join(result.output.split())
-        assert "holds running text" in message
-        assert "one token a line" in message
-        assert "text_columns" in message
-    result = streamed(RAW, model, "-")
-    assert result.exit_code == 1
-    assert "'standard input', line 1: holds running text" in " ".join(result.output.split())
+        assert "'standard input', line 1: holds running text" in flat(result.output)
+        assert "one token a line" in flat(result.output)
     # Columns are read, numbered ones too, and without tags if the tokens' column is named.
     rows = [f"{a} {b}" for a, b in zip(tokens, tags, strict=True)]
     numbered = [f"{i}\t{token}\t_" for i, token in enumerate(tokens, 1)]
-    for lines in (rows, numbered):
-        text = "\n".join(lines) + "\n"
-        (trained / "columns").write_text(text)
-        for result in (run("predict", model, trained / "columns"), streamed(text, model, "-")):
-            assert result.exit_code == 0, result.output
-            assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
     table = "Sentence #,Word,Tag\n1," + "\n,".join(f"{token}," for token in tokens) + "\n"
     conllu = "".join(f"{i}\t{token}" + "\t_" * 8 + "\n" for i, token in enumerate(tokens, 1))
-    for name, text in (("t.csv", table), ("t.conllu", conllu)):
+    others = "".join(f"{token} X y\n" for token in tokens)
+    for name, text, options in (
+        ("a", "\n".join(rows), ()), ("a", "\n".join(numbered), ()), ("t.csv", table, ()),
+        ("t.conllu", conllu, ()), ("b", others, ("--text-columns", 0)),
+    ):  # fmt: skip
         (trained / name).write_text(text)
-        result = run("predict", model, trained / name)
+        result = run("predict", model, trained / name, *options)
         assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
-    (trained / "columns").write_text("".join(f"{token} X y\n" for token in tokens))
-    assert run("predict", model, trained / "columns").exit_code == 1
-    result = run("predict", model, trained / "columns", "--text-columns", 0)
-    assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
+    assert run("predict", model, trained / "b").exit_code == 1
 
 
 def test_a_pipe_that_closes_early_is_no_error(trained, monkeypatch, capsys):
@@ -604,40 +435,32 @@ def test_formats_of_another_task_are_refused(trained):
 
 
 def test_folders_of_transformers_are_predicted_and_evaluated(trained, tiny_backbone):
-    commands = (("predict",), ("evaluate", "--json"))
-    before = [run(*c[:1], trained / "m", trained / "test.conll", *c[1:]).output for c in commands]
-    (trained / "m" / "skdice.json").unlink()
-    after = [run(*c[:1], trained / "m", trained / "test.conll", *c[1:]).output for c in commands]
-    assert after == before
-    result = run("predict", tiny_backbone, trained / "test.conll")
+    model, test = trained / "m", trained / "test.conll"
+    commands = (("predict", model, test), ("evaluate", model, test, "--json"))
+    before = [run(*command).output for command in commands]
+    (model / "skdice.json").unlink()
+    assert [run(*command).output for command in commands] == before
+    result = run("predict", tiny_backbone, test)
     assert result.exit_code == 1
-    assert "holds a BertModel: give a model for token classification" in " ".join(
-        result.output.split()
-    )
-    weights = trained / "m" / "model.safetensors"
+    assert "holds a BertModel: give a model for token classification" in flat(result.output)
+    weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    result = run("predict", trained / "m", trained / "test.conll")
+    result = run("predict", model, test)
     assert result.exit_code == 1
-    assert "could not be loaded" in " ".join(result.output.split())
-    assert "save the estimator again" in " ".join(result.output.split())
+    assert "could not be loaded" in flat(result.output)
 
 
-@pytest.mark.parametrize("name", ["test.conll", "sms.tsv"])
-def test_evaluate_writes_a_page(files, tiny_backbone, name):
+def test_evaluate_writes_a_page(trained):
     pytest.importorskip("matplotlib")
-    model, page = files / "model", files / "report.html"
-    common = ("--backbone", tiny_backbone, "--max-epochs", 1)
-    assert run("train", files / name, "--out", model, *common).exit_code == 0
-    result = run("evaluate", model, files / name, "--report", page)
-    assert result.exit_code == 0, result.output
-    assert f"model on {name}" in page.read_text()
-    before = page.read_text()
-    again = run("evaluate", model, files / name, "--report", page)
-    assert again.exit_code == 2
-    assert "--force" in again.output
-    assert run("evaluate", model, files / name, "--report", page, "--force").exit_code == 0
-    assert page.read_text() == before
-    assert not list(files.glob(".*writing"))
+    args = ("evaluate", trained / "m", trained / "test.conll", "--report", trained / "report.html")
+    assert run(*args).exit_code == 0
+    before = args[-1].read_text()
+    assert "m on test.conll" in before
+    again = run(*args)
+    assert (again.exit_code, "--force" in again.output) == (2, True)
+    assert run(*args, "--force").exit_code == 0
+    assert args[-1].read_text() == before
+    assert not list(trained.glob(".*writing"))
 
 
 def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tiny_backbone):

@@ -16,10 +16,6 @@ def lines(*values):
     return "\n".join(map(json.dumps, values))
 
 
-def asked(text, label, answer):
-    return {"text": text, "label": label, "answer": answer}
-
-
 def chosen(answer, *labels):
     return {
         "text": "a b",
@@ -34,62 +30,34 @@ def task(text, *moods):
     return {"data": {"text": text}, "annotations": [{"result": [result]}]}
 
 
-MIN = {"annotator": 1, "annotation_id": 3, "lead_time": 2.5}
-SPANS = [{"start": i, "end": i + 1, "label": "X", "answer": a}
-         for i, a in ((0, "accept"), (2, "reject"))]  # fmt: skip
-NAMED = {"label": 2, "label_name": "ORG", "start_offset": 0, "end_offset": 4}
 TIN = {"infons": {"type": "Metal"}, "locations": [{"offset": 12, "length": 3}]}
 PASSAGES = [{"offset": 0, "text": "Iron helps.", "annotations": []},
             {"offset": 12, "text": "Tin too.", "annotations": [TIN]}]  # fmt: skip
 WEBANNO = webanno("#Text=Bo Lee rains\n"
                   "1-1\t0-2\tBo\t*[1]\tPER[1]\t\n1-2\t3-6\tLee\t*[1]\tPER[1]\t\n"
                   "1-3\t7-12\trains\t_\t_\t\n1-3.1\t8-12\tains\t*\tMISC\t\n")  # fmt: skip
-SIMPLE = webanno("#Text=Bo naps\n1-1\t0-2\tBo\tPER\t\n1-2\t3-7\tnaps\t_\t\n",
-                 layers=("webanno.custom.Span|value",))  # fmt: skip
 UBIAI = {"document": "Ann sings", "tokens": [{"text": "Ann", "start": 0, "end": 3}],
          "annotation": [{"start": 0, "end": 3, "label": "PER", "text": "Ann"}]}  # fmt: skip
 CELLS = 'text,label\nwin it,"spam, ad"\nhi you,ham\nbuy it,ad\nsell,spam\n'
 
 # The file, its content, options, and the counts of the classes.
 READ = {
-    "Prodigy, one label": ("a.jsonl", lines(
-        asked("a b", "S", "accept"), asked("c d", "S", "reject"), asked("e f", "F", "accept"),
-        asked("g h", "F", "ignore")), (), {"(no label)": 1, "F": 1, "S": 1}),
     "Prodigy, choices": ("a.jsonl", lines(
         chosen("accept", "A"), chosen("accept", "A", "B"), chosen("reject", "B"),
         chosen("ignore", "B")), (), {"A": 2, "B": 1, "(no label)": 1}),
-    "Prodigy, spans": ("a.jsonl", lines({"text": "a b", "answer": "accept", "spans": SPANS}),
-                       (), {"O": 1, "B-X": 1}),
-    "choices": ("a.json", json.dumps([task("a", "x"), task("b", "y")]), (), {"x": 1, "y": 1}),
     "several choices": ("a.json", json.dumps([task("a", "x", "y"), task("b", "y")]), (),
                         {"y": 2, "x": 1, "(no label)": 0}),
-    "choices by name": ("a.json", json.dumps([task("a", "x"), task("b", "y")]),
-                        ("--label-column", "mood"), {"x": 1, "y": 1}),
-    "JSON-MIN": ("a.json", json.dumps([{"text": "a", "mood": "x", **MIN},
-                                       {"text": "b", "mood": "y", **MIN}]), (), {"x": 1, "y": 1}),
-    "JSON-MIN by name": ("a.json", json.dumps([
-        {"text": t, "mood": mood, "by": "p", **MIN} for t, mood in ("ax", "by")]),
-        ("--label-column", "mood"), {"x": 1, "y": 1}),
     "cells": ("a.csv", CELLS, ("--label-separator", ","),
               {"ad": 2, "spam": 2, "ham": 1, "(no label)": 0}),
-    "whole cells": ("a.csv", CELLS, ("--label-separator", ""),
-                    {"ad": 1, "ham": 1, "spam": 1, "spam, ad": 1}),
     "ids": ("a.tsv", "text\tlabel\nwin it\t0,15\nhi\t27\nthanks\t15\nhm\t0,27\nno\t0\n",
             ("--label-separator", ","), {"0": 3, "15": 2, "27": 2, "(no label)": 0}),
     "columns of labels": ("a.csv", "id,body,p,q\n1,a b,1,0\n2,c d,0,0\n3,e f,1,0\n",
                           ("--label-columns", "p,q"), {"p": 2, "(no label)": 1, "q": 0}),
-    "cats": ("a.jsonl", lines({"text": "a b", "cats": {"S": 1.0, "H": 0.0}},
-                              {"text": "c", "cats": {"S": 0.0, "H": 1.0}}), (), {"H": 1, "S": 1}),
     "WebAnno": ("a.tsv", WEBANNO, (), {"O": 1, "B-PER": 1, "I-PER": 1, "B-MISC": 1}),
-    "WebAnno, one column": ("a.tsv", SIMPLE, (), {"O": 1, "B-PER": 1}),
     "PubTator": ("a.txt", PUBTATOR, (), {"O": 9, "B-Chemical": 2}),
     "BioC": ("a.json", json.dumps({"documents": [{"id": "1", "passages": PASSAGES}]}), (),
              {"O": 5, "B-Metal": 1}),
     "UBIAI": ("a.json", json.dumps([UBIAI]), (), {"O": 1, "B-PER": 1}),
-    "lists of tags": ("a.csv", "id,Sentence,POS,Tag\n1,Ann sings,\"['N', 'V']\",\"['B-p', 'O']\"\n",
-                      (), {"O": 1, "B-p": 1}),
-    "names beside ids": ("a.jsonl", lines({"text": "Acme naps", "annotations": [NAMED]}), (),
-                         {"O": 1, "B-ORG": 1}),
 }  # fmt: skip
 
 

@@ -53,26 +53,3 @@ def test_labels_of_a_tool(tmp_path, fit):
     result = run("predict", tmp_path / "m", tmp_path / "a.jsonl", "--format", "jsonl", "--out", out)
     assert result.exit_code == 0, result.output
     assert len(out.read_text().splitlines()) == 6
-
-
-def test_options_are_obeyed_or_refused(tmp_path, fit):
-    cells = tmp_path / "a.csv"
-    cells.write_text("text,label\n" + "anna sings,x/y\nbob,x\nit rains,y\n" * 2)
-    result = run("train", cells, "--label-separator", "/", *fit)
-    assert "examples: x 4, y 4, (no label) 0" in " ".join(result.output.split()), result.output
-    tasks = [{"data": {"text": text}, "annotations": [{"result": [{"from_name": "mood",
-              "type": "choices", "value": {"choices": [mood]}}]}]}
-             for text, mood in [("anna", "x"), ("bob", "y")]]  # fmt: skip
-    (tmp_path / "t.json").write_text(json.dumps(tasks))
-    result = run("train", tmp_path / "t.json", "--label-column", "mood", *fit, "--force")
-    assert result.exit_code == 0, result.output
-    result = run("train", tmp_path / "t.json", "--label-column", "tone", *fit, "--force")
-    assert "label_column='tone' is not in" in " ".join(result.output.split())
-    result = run("train", tmp_path / "t.json", "--task", "entities", *fit, "--force")
-    assert "task='classification'" in " ".join(result.output.split())
-    entities = {"text": "anna", "entities": [[0, 4, "PER"]]}
-    (tmp_path / "e.jsonl").write_text(json.dumps(entities))
-    options = ("--task", "entities", "--label-column", "mood")
-    result = run("train", tmp_path / "e.jsonl", *options, *fit, "--force")
-    assert result.exit_code == 1
-    assert "label_column='mood' is no option" in " ".join(result.output.split())

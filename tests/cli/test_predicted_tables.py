@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from skdice import DiceSequenceClassifier
 from skdice.cli.app import app
 from skdice.datasets import read_table
-from tests.data import LABEL_SETS, LABELS, PAIRS, TEXTS
+from tests.data import LABELS, PAIRS, TEXTS
 
 ROWS = [
     {"id": "7", "text": 'win "free", money', "day": "2024-01-02", "price": "1.50"},
@@ -148,7 +148,7 @@ def test_a_column_of_that_name_is_refused_before_the_work(model, tmp_path):
     assert not (tmp_path / "b.csv").exists()
 
 
-def test_pairs_and_several_labels(tiny_backbone, tmp_path):
+def test_pairs(tiny_backbone, tmp_path):
     made = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
     pairs = made.fit(PAIRS, [0, 1] * 6)
     pairs.save_pretrained(tmp_path / "p")
@@ -156,16 +156,6 @@ def test_pairs_and_several_labels(tiny_backbone, tmp_path):
     (tmp_path / "p.csv").write_text("id,sentence1,sentence2\n" + cells)
     found = table_of(run(tmp_path / "p", tmp_path / "p.csv").stdout)
     assert [row["predicted"] for row in found] == [str(label) for label in pairs.predict(PAIRS)]
-    several = made.set_params(max_epochs=20, lr=1e-2).fit(TEXTS, LABEL_SETS)
-    several.save_pretrained(tmp_path / "s")
-    (tmp_path / "s.csv").write_text("id,text\n" + "".join(f"1,{text}\n" for text in TEXTS))
-    found = table_of(run(tmp_path / "s", tmp_path / "s.csv").stdout)
-    names = several.predict_labels(TEXTS)
-    assert [json.loads(row["predicted"]) for row in found] == list(names)
-    assert any(map(len, names))
-    for row, proba in zip(found, several.predict_proba(TEXTS), strict=True):
-        chosen = json.loads(row["probability"])
-        np.testing.assert_allclose(chosen, proba[proba > 0.5], atol=1e-5)
 
 
 def test_a_pipe_is_written_through(model, tmp_path):

@@ -67,6 +67,10 @@ def test_several_labels_are_read_again(folder, tmp_path, name):
     expected = DiceSequenceClassifier.from_pretrained(folder / "s").predict_labels(TEXTS)
     assert (X, y) == (TEXTS, list(expected))
     assert any(len(row) > 1 for row in y)
+    if name == "out.jsonl":  # a label each that is above one half, with its probability
+        table = DiceSequenceClassifier.from_pretrained(folder / "s").predict_proba(TEXTS)
+        for line, row in zip((tmp_path / name).read_text().splitlines(), table, strict=True):
+            assert json.loads(line)["probability"] == pytest.approx(row[row > 0.5], abs=1e-5)
     # Lines of texts are, as well.
     (tmp_path / "a.txt").write_text("\n".join(TEXTS))
     assert predict(folder / "s", tmp_path / "a.txt", "--out", tmp_path / "b").exit_code == 0

@@ -67,12 +67,8 @@ def test_tables_of_other_labels_are_refused(tmp_path, name, text, options, messa
         read_table(tmp_path / name, **options)
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_the_life_of_a_model(files, tiny_backbone, kind):
-    file, columns = files / f"a.{kind}", []
-    if kind == "csv":
-        columns = ["--label-columns", "money, spam,travel"]
-    model = files / "m"
+def test_the_life_of_a_model(files, tiny_backbone):
+    file, model, columns = files / "a.csv", files / "m", ["--label-columns", "money, spam,travel"]
     train = ["train", file, "--out", model, "--backbone", tiny_backbone, "--loss", "ce", *columns]
     result = run(*train, "--max-epochs", 40, "--lr", "1e-2", "--batch-size", 8)
     assert result.exit_code == 0, result.output
@@ -85,12 +81,8 @@ def test_the_life_of_a_model(files, tiny_backbone, kind):
     assert scores["micro avg"]["f1-score"] == 1
     assert "micro average" in (files / "page.html").read_text()
     result = run("predict", model, file)
-    if kind == "csv":
-        rows = list(csv.DictReader(result.stdout.splitlines()))
-        assert [json.loads(row["predicted"]) for row in rows] == NAMED
-    else:
-        rows = [json.loads(line) for line in result.stdout.splitlines()]
-        assert [row["predicted"] for row in rows] == NAMED
+    rows = list(csv.DictReader(result.stdout.splitlines()))
+    assert [json.loads(row["predicted"]) for row in rows] == NAMED
     assert [row["text"] for row in rows] == TEXTS
     out = files / "p.jsonl"
     assert run("predict", model, file, "--format", "jsonl", "--out", out).exit_code == 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from skdice.inputs.texts import as_texts
 from skdice.losses import Loss
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.heads.training import FoldHeads
-from skdice.model_selection.spaces import import_optuna
+from skdice.model_selection.spaces import choices_of, import_optuna
 from skdice.model_selection.trials import FullFits, Record, ended_trials
 
 AT_ONCE = 16  # trials whose heads are trained together
@@ -57,9 +58,8 @@ class HeadFits:
     def _records(self, trials: list[Any], settings: list[dict[str, Any]]) -> list[Record]:
         """The records of trials with the given parameters."""
         full, started = self.full, time.perf_counter()
-        heads = None
+        heads, models = None, [full.model(params) for params in settings]
         try:
-            models = [full.model(params) for params in settings]
             heads = self.data.fit(models, [train for train, _ in full.splits])
         except Exception as error:
             if len(trials) == 1:
@@ -88,51 +88,43 @@ class HeadFits:
                     full.fail(error, trial, record)
 
 
-def why_no_heads(full: FullFits, losses: list[Loss]) -> str | None:
+def why_no_heads(full: FullFits) -> str | None:
     """Why trials over the spaces of a search cannot run as heads; None if they can."""
-    estimator, kind = full.estimator, type(full.estimator).__name__
+    return next(chain(_of_estimator(full), _of_search(full)), None)
+
+
+def _of_estimator(full: FullFits) -> Iterator[str]:
+    estimator, X, kind = full.estimator, full.X, type(full.estimator).__name__
     if isinstance(estimator, DiceClassifier):
-        reason = _why_not_numbers(estimator, full.X)
-    elif isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
-        reason = _why_not_text(estimator, full.X)
-    else:
-        reason = f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
-    if reason is not None:
-        return reason
+        if type(estimator).fit is not DiceClassifier.fit:
+            yield f"{kind} is not DiceClassifier: it has a fit of its own"
+        if estimator.module is not None or len(estimator.hidden_layer_sizes):
+            yield "its head is not linear"
+        if not isinstance(X, np.ndarray):
+            yield f"X is a {type(X).__name__} and not an array"
+    elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
+        yield f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
+    elif not estimator.task.has_words:
+        yield f"{kind} finds its words in texts"
+    elif isinstance(estimator, DiceSequenceClassifier) and needs_windows(estimator, as_texts(X)):
+        yield "some texts are read in several windows, and heads see one vector of each text"
+    of_numbers = ("early_stopping", "callbacks", "net_params")  # heads of texts have their own
+    for name in ("sampler",) if full.is_text else of_numbers:
+        if value := getattr(estimator, name, None):
+            yield f"it has {name}={value!r}"
+
+
+def _of_search(full: FullFits) -> Iterator[str]:
+    estimator = full.estimator
     if is_classifier(estimator) and read_labels(full.y, missing=True).multilabel:
-        return "the labels are 0/1 rows or lists, and heads give one label a row"
+        yield "the labels are 0/1 rows or lists, and heads give one label a row"
     for name in sorted({name for space in full.spaces for name in space}):
         if name != "loss" and not name.startswith("loss__"):
-            return f"{name!r} is searched, which heads have in common"
+            yield f"{name!r} is searched, which heads have in common"
     if full.fit_params:
-        return f"fit got {sorted(full.fit_params)}"
-    for loss in losses:
-        if not loss.has_functional_form:
-            return f"{type(loss).__name__} has no functional form, which heads need"
-    return None
-
-
-def _why_not_numbers(estimator: DiceClassifier, X: Any) -> str | None:
-    """Why heads would not be the fits of a classifier of numbers."""
-    if type(estimator).fit is not DiceClassifier.fit:
-        return f"{type(estimator).__name__} is not DiceClassifier: it has a fit of its own"
-    if estimator.module is not None or len(estimator.hidden_layer_sizes):
-        return "its head is not linear"
-    if not isinstance(X, np.ndarray):
-        return f"X is a {type(X).__name__} and not an array"
-    return _that_is_set(estimator, "early_stopping", "callbacks", "net_params")
-
-
-def _why_not_text(estimator: Any, X: Any) -> str | None:
-    """Why there are no heads on the frozen encoder of an estimator."""
-    if not estimator.task.has_words:
-        return f"{type(estimator).__name__} finds its words in texts"
-    if isinstance(estimator, DiceSequenceClassifier) and needs_windows(estimator, as_texts(X)):
-        return "some texts are read in several windows, and heads see one vector of each text"
-    return _that_is_set(estimator, "sampler")
-
-
-def _that_is_set(estimator: Any, *names: str) -> str | None:
-    """The first of some parameters that the estimator sets."""
-    known = ((name, getattr(estimator, name, None)) for name in names)
-    return next((f"it has {name}={value!r}" for name, value in known if value), None)
+        yield f"fit got {sorted(full.fit_params)}"
+    if any(callable(space.get("loss")) for space in full.spaces):
+        yield "a function gives the loss"
+    for loss in (estimator.loss, *choices_of(full.spaces)):
+        if isinstance(loss, Loss) and not loss.has_functional_form:
+            yield f"{type(loss).__name__} has no functional form, which heads need"
