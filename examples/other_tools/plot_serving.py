@@ -3,7 +3,7 @@ A web service, a batch job, and ONNX
 ====================================
 
 A trained model has to answer requests, and to go through files that do not fit into memory. This
-example puts one into a web service, runs it over a file row by row, and exports it for servers
+example puts one into a web service, runs it over a file in pieces, and exports it for servers
 without torch. It needs ``pip install 'skdice[onnx]' fastapi uvicorn``.
 
 .. image:: /images/serving.svg
