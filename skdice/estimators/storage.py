@@ -9,7 +9,6 @@ its top, so that transformers refuses it instead of loading the encoder with a r
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import json
 import re
@@ -21,7 +20,6 @@ import torch
 
 from skdice import backbones
 from skdice._checks import shown
-from skdice._fitting import draft_of
 from skdice._model_files import read_json
 from skdice._warn import warn
 from skdice.engine import adapters
@@ -288,16 +286,6 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)
     return estimator
-
-
-def with_module(estimator: Any, module: Any, device: str) -> Any:
-    """A copy of a fitted estimator that predicts by another module."""
-    copied = draft_of(estimator)
-    copied.net_ = copy.copy(estimator.net_)
-    copied.net_.module_ = module
-    copied.device = copied.net_.device = device
-    copied.net_.applied = copied._inference_params()
-    return copied
 
 
 def _check_numbers(module: torch.nn.Module, what: str) -> None:

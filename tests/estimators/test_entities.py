@@ -19,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 
 from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier
 from skdice.exceptions import ServingWarning
-from skdice.export import export_onnx, with_onnx
 from skdice.inspection import (
     SpanConfusionDisplay,
     html_report,
@@ -281,15 +280,6 @@ def test_another_backbone_has_other_words(raw_text_backbones, tiny_backbone):
     model.set_params(backbone=raw_text_backbones["roberta"]).fit(X, y)
     assert "Roberta" in type(model.tokenizer_).__name__
     assert model.words(["the bus."])[0][-1] == (7, 8)
-
-
-@pytest.mark.slow
-def test_onnx(fitted, tmp_path):
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
-    folder = export_onnx(fitted, tmp_path)
-    found = with_onnx(fitted, folder / "model.onnx").predict(X)
-    assert [[e[:3] for e in row] for row in found] == y
 
 
 def test_the_model_card(fitted, raw_text_backbones, tmp_path):

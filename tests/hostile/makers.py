@@ -287,12 +287,6 @@ class Makers:
 
     a_to_json_path = a_take_runs_path = a_write_squad_predictions_path
 
-    @functools.cache  # noqa: B019
-    def a_with_onnx_path(self, kind: str) -> Any:
-        from skdice.export import export_onnx
-
-        return export_onnx(self.model(kind), self.folder / f"onnx-{kind}") / "model.onnx"
-
     def a_folder(self, kind: str) -> Any:
         return self.folder / "written"
 

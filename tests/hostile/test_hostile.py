@@ -115,7 +115,7 @@ SLOW = ("LossSearchCV", "export_onnx", "html_report", ".plot", "from_estimator",
 # So do these, which fit once or read a file.
 RATHER_SLOW = (
     "out_of_fold", "TfidfClassifier", "CRFTagger", "datasets.", "suspect_labels", "next_to_label",
-    "pipeline_entities", "Pipeline", "Display", "ClassScorer", "with_onnx",
+    "pipeline_entities", "Pipeline", "Display", "ClassScorer",
 )  # fmt: skip
 
 
