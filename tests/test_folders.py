@@ -152,7 +152,7 @@ def test_a_card_of_others_is_kept(tiny_backbone, sentences, tmp_path):
     model.fit(*sentences).save_pretrained(folder)
     card = (folder / "README.md").read_text()
     model.save_pretrained(folder, metrics={"F1": 0.5})
-    assert "| F1 | 0.5 |" in (folder / "README.md").read_text()
+    assert "| `F1` | 0.5 |" in (folder / "README.md").read_text()
     (folder / "README.md").write_text("My own words")
     for _ in range(2):
         model.save_pretrained(folder)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
 from skdice.datasets import read_conll, write_conll
-from skdice.exceptions import ServingWarning
+from skdice.exceptions import CollapseWarning, ServingWarning
 from skdice.metrics import Cost, span_report
 from skdice.model_selection import compare_losses
 from skdice.tags import convert_scheme
@@ -297,7 +297,7 @@ def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeyp
     assert line.startswith("ServingWarning: ")
     assert "bioes" in line
     assert "ServingWarning" not in own.output  # the card says what runs the head
-    assert "DiceSequenceClassifier.from_pretrained and skdice.export can" in (
+    assert "as DiceSequenceClassifier.from_pretrained can" in (
         (files / "m" / "README.md").read_text()
     )
     assert served.exit_code == 0, served.output
@@ -363,7 +363,8 @@ def squad(tmp_path):
 def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     common = ("--backbone", tiny_backbone, "--max-epochs", 1)
     model = tmp_path / "reader"
-    result = run("train", squad, "--dev", squad, "--out", model, *common)
+    with pytest.warns(CollapseWarning, match="answers no validation question"):
+        result = run("train", squad, "--dev", squad, "--out", model, *common)
     assert result.exit_code == 0, result.output
     assert "qa, 15 rows" in flat(result.output)
     out = tmp_path / "answers.json"
