@@ -220,18 +220,6 @@ def position(name: str, value: Any, options: list[Any], what: str) -> int:
 
 
 @contextmanager
-def reading_numbers(name: str) -> Iterator[None]:
-    """Name the parameter where numpy or scikit-learn refuses its values in general words."""
-    try:
-        yield
-    except (TypeError, ValueError, OverflowError) as error:
-        if re.search(rf"\b({name}|y)\b", str(error)):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} cannot be read as numbers: {error}") from error
-
-
-@contextmanager
 def naming(names: Mapping[str, str]) -> Iterator[None]:
     """Give the parameters in a refusal the names that the caller has for them, as ``X_val``.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from numbers import Integral
 from typing import Any, TypeVar, cast
 
-from skdice._checks import check_value, shown
-from skdice._compat import Interval, StrOptions, validate_parameter_constraints
+from skdice._checks import shown
+from skdice._compat import validate_parameter_constraints
 
 HOLDERS = ("best_estimator_", "estimator_", "estimator")  # in this order, as far as fitted
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -54,26 +53,10 @@ def reading_strategy(strategy: Any) -> Iterator[None]:
         ) from error
 
 
-def check_number(what: str, value: Any, kinds: Iterable[Any]) -> None:
-    """Refuse a value outside the ranges and choices among `kinds`; True is no number."""
-    rules = [kind for kind in kinds if isinstance(kind, (Interval, StrOptions))]
-    if rules and not (value is None and None in kinds):
-        check_value(what, value, rules)
-
-
 def check_params(estimator: Any, names: Collection[str] | None = None) -> None:
-    """scikit-learn's check of parameters, or of some of them.
-
-    It also refuses True for a number, and integers that C and floats cannot hold.
-    """
+    """scikit-learn's check of parameters, or of some of them."""
     given = estimator.get_params(deep=False)
     chosen = given if names is None else {name: given[name] for name in names if name in given}
-    for name, value in chosen.items():
-        if isinstance(value, bool):
-            check_number(name, value, estimator._parameter_constraints.get(name, ()))
-        for number in value.values() if isinstance(value, dict) else [value]:
-            if isinstance(number, Integral) and not -(2**63) <= int(number) < 2**63:
-                raise ValueError(f"{name} has more than 64 bits: give a smaller number")
     rules = estimator._parameter_constraints
     validate_parameter_constraints(
         {name: rules[name] for name in chosen if name in rules}, chosen, type(estimator).__name__

@@ -44,20 +44,25 @@ OLD_NAMES = {
         "read_mrc_ner": "read_dataset(path, task='mrc-ner') has X, y and queries",
     },
     "skdice.exceptions": {
-        "BackgroundWarning": "CollapseWarning takes its place",
-        "CheckpointWarning": "ServingWarning takes its place",
-        "FewRowsWarning": "DataWarning takes its place",
-        "LayersWarning": "DataWarning takes its place",
-        "LiteralLossWarning": "CollapseWarning takes its place",
-        "LostParameterWarning": "ServingWarning takes its place",
-        "MissingLabelWarning": "DataWarning takes its place",
-        "PriorShiftWarning": "DecisionWarning takes its place",
-        "SwappedPairWarning": "DataWarning takes its place",
-        "UnkeptBoundWarning": "DecisionWarning takes its place",
-        "UnnamedLabelsWarning": "ServingWarning takes its place",
-        "UnweightedScoreWarning": "DecisionWarning takes its place",
-        "UnwrittenWarning": "SkippedRowsWarning takes its place",
-        "ValidationWarning": "DataWarning takes its place",
+        old: f"{now} takes its place"
+        for now, names in {
+            "CollapseWarning": ("BackgroundWarning", "LiteralLossWarning"),
+            "DataWarning": (
+                *("FewRowsWarning", "LayersWarning", "MissingLabelWarning"),
+                *("SwappedPairWarning", "ValidationWarning"),
+            ),
+            "DecisionWarning": (
+                *("PriorShiftWarning", "UnkeptBoundWarning", "UnweightedScoreWarning"),
+            ),
+            "ServingWarning": (
+                *("CheckpointWarning", "LostParameterWarning", "UnnamedLabelsWarning"),
+            ),
+            "SkippedRowsWarning": ("UnwrittenWarning",),
+        }.items()
+        for old in names
+    },
+    "skdice.export": {
+        "with_onnx": "onnxruntime.InferenceSession(path).run(None, inputs) gives the logits",
     },
     "skdice.inspection": {
         "ClassFrequencyDisplay": "examples/entities_and_answers/plot_rare_types.py draws it",

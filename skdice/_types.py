@@ -23,3 +23,9 @@ Texts = list[str] | list[tuple[str, str]]
 Labels = list[str] | list[list[str]]
 Model = Any  # an estimator with a task, which reads its parameters and sets what was learned
 Scorer = Callable[..., float]  # of an estimator, X and y
+
+
+class Sampler(Protocol):
+    """One of imbalanced-learn's kind."""
+
+    def fit_resample(self, X: Rows, y: Rows) -> Any: ...

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from skdice import backbones
 from skdice._checks import check_has, checked
+from skdice._names import refuse_old_name
 from skdice.engine.adapters import merge_adapter
-from skdice.engine.layouts.layout import nothing_further
 from skdice.engine.module import TaskModel
 from skdice.engine.parts import settle_attention
-from skdice.estimators.storage import STATE, with_module
+from skdice.estimators.storage import STATE
 from skdice.folders import replaced
 from skdice.tasks.cards import card_of
 
-__all__ = ["export_onnx", "with_onnx"]
+__all__ = ["export_onnx"]
 
 MODEL, INT8 = "model.onnx", "model_int8.onnx"
 
@@ -77,8 +73,9 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     >>> sorted(path.name for path in folder.glob("*.onnx"))
     ['model.onnx']
     """
-    _onnxruntime()
-    _check(estimator)
+    _check_installed()
+    check_has("estimator", estimator, "task", "tokenizer_")
+    check_is_fitted(estimator)
     if estimator.task.head is None:
         raise TypeError(
             "DiceMRCTagger has heads that no server knows: export a DiceTokenClassifier"
@@ -104,62 +101,6 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
         with backbones.quiet_transformers():
             estimator.tokenizer_.save_pretrained(new)
     return Path(folder)
-
-
-@checked
-def with_onnx(estimator: Any, path: str | Path) -> Any:
-    """A copy of a fitted estimator that predicts by a graph of `export_onnx`, to compare them.
-
-    Parameters
-    ----------
-    estimator : as for `export_onnx`
-    path : str or Path
-        ``model.onnx`` or ``model_int8.onnx``.
-
-    Returns
-    -------
-    estimator
-        It predicts and scores; it cannot be trained further.
-
-    Examples
-    --------
-    >>> from skdice.export import with_onnx
-    >>> fast = with_onnx(tagger, "graph/model.onnx")  # doctest: +SKIP
-    >>> (fast.predict(X) == tagger.predict(X)).all()  # doctest: +SKIP
-    True
-    """
-    _check(estimator)
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"path={str(path)!r} is no file: give what export_onnx wrote")
-    # On the CPU, here and in all that `set_params` changes later, also where there is a GPU.
-    return with_module(estimator, _Graph(Path(path)), "cpu")
-
-
-def _check(estimator: Any) -> None:
-    """Refuse what is no fitted text estimator."""
-    check_has("estimator", estimator, "task", "tokenizer_")
-    check_is_fitted(estimator)
-
-
-class _Graph(nn.Module):
-    """A graph of onnxruntime, called as an `EncoderModule` is."""
-
-    further_inputs = staticmethod(nothing_further)
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        runtime = _onnxruntime()
-        try:
-            self.session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has a class for each of its status codes
-            raise ValueError(f"path={str(path)!r} holds no ONNX graph: {error}") from error
-        self.names = [node.name for node in self.session.get_inputs()]
-        self.eval()  # a net in training predicts by a copy, and a session cannot be copied
-
-    def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
-        feed = {name: inputs[name].numpy() for name in self.names}
-        logits = torch.from_numpy(np.asarray(self.session.run(None, feed)[0]))
-        return logits if positions is None else logits.flatten(0, 1).index_select(0, positions)
 
 
 class _Logits(nn.Module):
@@ -190,7 +131,8 @@ def _convert(module: Any, estimator: Any, path: Path) -> None:
     both = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     model = _Logits(module, estimator.task.per_position)
     kind = module.encoder.config.model_type
-    with _quiet(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of the exporter, about its own code
         try:
             torch.onnx.export(
                 model,
@@ -218,34 +160,16 @@ def _quantise(source: Path, target: Path) -> None:
     # The exporter's shapes of inner values may be wrong; without them they are inferred anew.
     model = onnx.load(source)
     model.graph.ClearField("value_info")
-    with _quiet():
-        quantize_dynamic(model, target, weight_type=QuantType.QInt8)
+    quantize_dynamic(model, target, weight_type=QuantType.QInt8)
 
 
-def _onnxruntime() -> Any:
+def _check_installed() -> None:
     try:
-        import onnxruntime
+        import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401  (torch's exporter asks for it)
     except ImportError as error:
         raise ImportError("ONNX needs more packages: pip install 'skdice[onnx]'") from error
-    return onnxruntime
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide what exporters print, and their warnings about their own code."""
-    import logging
-
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with (
-            warnings.catch_warnings(),
-            open(os.devnull, "w") as nowhere,
-            contextlib.redirect_stdout(nowhere),
-            contextlib.redirect_stderr(nowhere),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)
+def __getattr__(name: str) -> NoReturn:
+    refuse_old_name(__name__, name)

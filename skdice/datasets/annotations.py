@@ -20,7 +20,7 @@ from skdice.datasets.reading import json_text
 from skdice.datasets.row import UNITS, Reading, Row, Wanted, left_out, x_and_y
 from skdice.datasets.source import Source, warn_of_notes
 from skdice.exceptions import SkippedRowsWarning
-from skdice.inputs.answers import check_misaligned
+from skdice.inputs.answers import MISALIGNED
 from skdice.inputs.entities import Entity, check_inside, read_entity
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import check_characters
@@ -141,7 +141,7 @@ def entity_rows(
     """The texts that `read_annotations` reads, with their entities and metadata."""
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
-    check_misaligned(on_misaligned)
+    check_choice("on_misaligned", on_misaligned, MISALIGNED)
     name: str | None = format
     if format == "auto":
         found = found or find(source, "entities" if wanted.labelled else "")

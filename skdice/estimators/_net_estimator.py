@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import EarlyStopping
 from skorch.history import History
+from torch import nn
 
 from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
@@ -67,6 +68,52 @@ class NetEstimator(OldNames):
 
     A `FitPlan` says what is trained, and this class trains it. A subclass has a `task`, and defines
     ``_make_net`` (from criterion and seed to a net) and ``_row_outputs``.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
+        object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
+    weight_decay : float
+        Weight decay of the weight matrices. Biases and normalisation weights have none.
+    schedule : {"linear", "constant", "cosine"}
+        How the learning rate changes after warm-up. A skorch `LRScheduler` among `callbacks` takes
+        the place of `schedule` and `warmup`.
+    warmup : float
+        Share of the updates in which the learning rate rises.
+    device : str
+        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
+    validation_fraction : float
+        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
+    callbacks : list of skorch callbacks or None
+        Callbacks for the skorch net, which they get as `net`; the estimator is complete only after
+        the fit. ``EarlyStopping`` needs ``monitor="valid_score"`` and ``lower_is_better=False``,
+        ``Checkpoint`` needs ``monitor="valid_score_best"``: a fit records no ``valid_loss``.
+        ``EpochScoring`` and ``BatchScoring`` take a function ``(net, X, y)`` of encoded rows; a
+        scoring by name is refused.
+    checkpoint_dir : str, Path or None
+        Folder for checkpoints. A fit that was interrupted or killed goes on from the last one when
+        `fit` is called again with the same data and parameters, and ends with the same weights.
+        Each fit has its own subfolder. Delete the folder to begin anew, or once `fit` has returned.
+        Needs an int `random_state` and no `callbacks`.
+    checkpoint_every : float
+        Seconds between two checkpoints; 0 writes one after each update. Each epoch writes one as
+        well. The last two are kept.
+    random_state : int, RandomState or None
+        Seeds the head, dropout and batches; the caller's generators are left alone.
+
+    Attributes
+    ----------
+    net_ : FineTuningNet
+        The trained skorch net.
+    history_ : list of dict
+        An epoch's ``train_loss``, ``lr``, ``dur`` (seconds) and, with validation, ``valid_score``.
+    n_iter_ : int
+        Epochs trained.
+    lr_ : float
+        The peak learning rate of the last fit.
+    max_epochs_ : int
+        The number of epochs that it was to make.
     """
 
     task: ClassVar[Any]  # a Task
@@ -129,11 +176,8 @@ class NetEstimator(OldNames):
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters before anything is loaded or trained."""
-        if self.loss is None or callable(
-            self.loss
-        ):  # it may be torch's, or a class: say what to give
+        if self.loss is None or callable(self.loss):  # torch's, or a class: say what to give
             check_given(self.loss)
-        self._refuse_old_values()
         check_params(self)
         check_given(self.loss)
         self._check_inference_params()
@@ -328,7 +372,7 @@ class NetEstimator(OldNames):
         return net
 
     def _net_settings(
-        self, criterion: Any, seed: int, callbacks: list[Any] | None, **settings: Any
+        self, criterion: nn.Module, seed: int, callbacks: list[Any] | None, **settings: Any
     ) -> dict[str, Any]:
         """Settings of every net and the estimator's `settings`; `net_params` overrides both."""
         given = {

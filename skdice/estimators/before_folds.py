@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from skdice._types import Data
+from skdice._types import Data, Model
 from skdice.inputs.labels import read_labels
 from skdice.inputs.rows import as_row_list, is_missing
 from skdice.inputs.texts import as_texts
@@ -18,12 +18,12 @@ from skdice.losses.of_estimator import check_classes, has_factors
 from skdice.metrics.decisions.positive import positive_class
 
 
-def check_estimator(estimator: Any) -> None:
+def check_estimator(estimator: Model) -> None:
     """Refuse bad parameters of an estimator of skdice, as its `fit` would."""
     estimator._check_params()
 
 
-def check_rows(estimator: Any, X: Data, y: Data = None) -> None:
+def check_rows(estimator: Model, X: Data, y: Data = None) -> None:
     """Refuse texts and their targets by the numbers of their rows, before folds have their own.
 
     Those of estimators of skdice are checked, and texts that are missing for any that reads text.
@@ -45,7 +45,7 @@ def check_rows(estimator: Any, X: Data, y: Data = None) -> None:
         as_texts(X)
 
 
-def with_pos_label(estimator: Any, y: Data) -> Any:
+def with_pos_label(estimator: Model, y: Data) -> Any:
     """The estimator with its positive class fixed by all rows, before folds and samplers."""
     if "pos_label" not in estimator.get_params(deep=False):
         return estimator
@@ -57,7 +57,7 @@ def with_pos_label(estimator: Any, y: Data) -> Any:
     return clone(estimator).set_params(pos_label=label)
 
 
-def check_factors(estimator: Any, losses: Iterable[Any], X: Data, y: Data) -> None:
+def check_factors(estimator: Model, losses: Iterable[Any], X: Data, y: Data) -> None:
     """Refuse losses whose factors do not fit the classes of y, before anything is fitted.
 
     What a pipeline does to X before the estimator is not known yet: there, the first fit refuses.

@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 
 from skdice import backbones
+from skdice._types import Model
 from skdice._version import __version__
 from skdice.engine.module import TaskModel
 from skdice.losses.base import resolve_loss
 from skdice.tasks.cards import card_of
 
 
-def model_card(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) -> str:
+def model_card(estimator: Model, metrics: dict[str, float], card: dict[str, Any]) -> str:
     """Markdown, with the metadata that the hub reads; `card` holds more of it, or other."""
     if not all(isinstance(value, Real) for value in metrics.values()):
         raise TypeError(f"metrics={metrics!r} must map names to numbers, as in {{'test F1': 0.47}}")
-    pipeline_tag = card_of(estimator.task).hub_tag
-    positive = card_of(estimator.task).positive(estimator)
     native = isinstance(estimator.module_, TaskModel)
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
-    at = f" at {_text(estimator.revision)}" if estimator.revision else ""
+    at = f" at {_code(estimator.revision)}" if estimator.revision else ""
     rows = [
         ("Task", estimator.task.name),
         ("Backbone", f"{name}{at}" if on_hub else "a local folder"),
@@ -34,25 +33,22 @@ def model_card(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) 
         ("Epochs", f"{len(estimator.net_.epochs())}"),
         ("Peak learning rate", f"{estimator.lr_:g}" if hasattr(estimator, "lr_") else "unknown"),
         ("Batch size", f"{estimator.batch_size}"),
-        *([] if positive is None else [("Positive class", _code(positive))]),
         ("skdice", __version__),
         *((package, version(package)) for package in ("torch", "transformers", "scikit-learn")),
     ]
     parts = [
         f"---\n{_metadata(estimator, metrics, card)}\n---\n",
         f"# {type(estimator).__name__}\n",
-        f"A model for {pipeline_tag}, trained with skdice for "
-        "data in which the positive class is rare.\n",
         _table(("", ""), rows),
         *_data(estimator),
     ]
     if metrics:
-        shown = [(_text(metric), f"{value:.4g}") for metric, value in metrics.items()]
+        shown = [(_code(metric), f"{value:.4g}") for metric, value in metrics.items()]
         parts += ["## Scores\n\nAs given by whoever trained the model.\n", _table(("", ""), shown)]
     return "\n".join([*parts, "## Use\n", *_usage(estimator, native)])
 
 
-def _metadata(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) -> str:
+def _metadata(estimator: Model, metrics: dict[str, float], card: dict[str, Any]) -> str:
     """YAML: what is known of the model, and what `card` says of it."""
     from huggingface_hub import EvalResult, ModelCardData
 
@@ -81,27 +77,19 @@ def _metadata(estimator: Any, metrics: dict[str, float], card: dict[str, Any]) -
     return ModelCardData(**data).to_yaml()
 
 
-def _data(estimator: Any) -> list[str]:
+def _data(estimator: Model) -> list[str]:
     """The number of training examples of each class, if they were counted."""
     if not hasattr(estimator, "class_counts_"):
         return []
-    labels = [str(label) for label in estimator.outputs_.tolist()]
-    counts = dict(zip(labels, np.asarray(estimator.class_counts_), strict=True))
+    counts = zip(estimator.outputs_.tolist(), np.asarray(estimator.class_counts_), strict=True)
+    rows = [(_code(label), f"{n:g}") for label, n in sorted(counts, key=lambda pair: -pair[1])]
     card = card_of(estimator.task)
-    unit, negative = card.unit, card.background(estimator)
-    order = sorted(counts, key=lambda name: -counts[name])
-    parts = [
-        "## Training data\n",
-        _table(("class", unit), [(_code(name), f"{counts[name]:g}") for name in order]),
-    ]
-    positives = sum(n for name, n in counts.items() if name != negative)
-    if negative in counts and positives:
-        ratio = counts[negative] / positives
-        parts.append(f"{ratio:.3g} {_code(negative)} to one of all others.\n")
-    return parts
+    negative = card.background(estimator)
+    parts = ["## Training data\n", _table(("class", card.unit), rows)]
+    return parts if negative is None else [*parts, f"{_code(negative)} is the negative class.\n"]
 
 
-def _usage(estimator: Any, native: bool) -> list[str]:
+def _usage(estimator: Model, native: bool) -> list[str]:
     """Code that loads the model and predicts, with skdice and with transformers."""
     kind, card = type(estimator).__name__, card_of(estimator.task)
     own = f"""\
@@ -120,26 +108,12 @@ def _block(lines: str) -> str:
     return f"```python\n{lines}\n```\n"
 
 
-def _code(value: Any) -> str:
+def _code(value: object) -> str:
     """Any value as code in a line or cell of Markdown, which nothing in it can leave."""
-    text = _printable(value)
-    return f"`{text}`" if re.fullmatch(r"(?! )[^`|\\]+(?<! )", text) else _escaped(text)
-
-
-def _text(value: Any) -> str:
-    """A name as it is, if it is plain, or else as code."""
-    text = _printable(value)
-    plain = r"(?!.*www\.)([^\W_]|(?<=[^\W_])_(?=[^\W_])|[ .,()%/-])+"
-    return text if re.fullmatch(plain, text) else _escaped(text)
-
-
-def _printable(value: Any) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
-
-
-def _escaped(text: str) -> str:
-    shown = "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
-    return f"<code>{shown}</code>"
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    if re.fullmatch(r"(?! )[^`|\\]+(?<! )", text):
+        return f"`{text}`"
+    return f"<code>{''.join(c if c.isalnum() or c == ' ' else f'&#{ord(c)};' for c in text)}</code>"
 
 
 def _table(header: tuple[str, str], rows: list[tuple[str, str]]) -> str:

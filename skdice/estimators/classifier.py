@@ -172,7 +172,7 @@ class DiceClassifier(FromLogits, NetEstimator):
     # ---- the steps
 
     def _make_net(
-        self, criterion: Any, seed: int, callbacks: list[Any] | None = None
+        self, criterion: nn.Module, seed: int, callbacks: list[Any] | None = None
     ) -> NumericNet:
         settings = self._net_settings(
             criterion, seed, callbacks, padding=Padding(0), precision="fp32", max_grad_norm=None,

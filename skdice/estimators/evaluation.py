@@ -143,7 +143,16 @@ class ClassScores(Scored):
 
 
 class FromLogits(ClassScores, ClassifierMixin):
-    """Predictions of a classifier by its ``_logits``, of shape (n_rows, n_classes)."""
+    """Predictions of a classifier by its ``_logits``, of shape (n_rows, n_classes).
+
+    Parameters
+    ----------
+    pos_label : label or None
+        The positive class of a binary problem, whose F1 the overlap losses optimise. None is the
+        label 1 of {0, 1} or {-1, 1}; otherwise the rarer class, or the second where their counts
+        differ by no more than chance. Inside a meta-estimator that numbers the labels (voting,
+        stacking, bagging, one-vs-rest) give the number.
+    """
 
     multilabel_: bool
     _logits: Callable[[Any], np.ndarray]

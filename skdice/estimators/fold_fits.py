@@ -17,7 +17,7 @@ from skdice.inputs.labels import label_table
 from skdice.inputs.rows import object_array, take
 
 
-def fitted_on(estimator: Any, X: Data, y: Data, rows: np.ndarray, params: dict[str, Any]) -> Any:
+def fitted_on(estimator: Model, X: Data, y: Data, rows: np.ndarray, params: dict[str, Any]) -> Any:
     """A clone of the estimator that was fitted on some rows; `params` of each row are split too."""
     chosen = check_method_params(X, params, rows)
     return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)

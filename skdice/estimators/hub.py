@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -61,7 +59,7 @@ class Pushed:
         private : bool or None, default=None
             Of a repository that is made; None takes the organisation's setting.
         metrics, card : dict or None, default=None
-            As in `save_pretrained`; the backbone's license is fetched from the hub.
+            As in `save_pretrained`.
         token : str or None, default=None
             None is the one that ``hf auth login`` stored.
 
@@ -77,22 +75,14 @@ class Pushed:
         ValueError
             If `repo_id` is no possible name of a repository.
         """
-        from huggingface_hub import HfApi, hf_hub_download
-        from huggingface_hub.errors import HfHubHTTPError
+        from huggingface_hub import HfApi
 
         check_is_fitted(self)
         if not backbones.is_hub_id(repo_id):
             raise ValueError(
                 f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
             )
-        if token is not None and not re.fullmatch("[!-~]+", token):
-            raise ValueError("token is empty, or holds characters that no token has")
-        inner: Any = getattr(self, "estimator_", self)
-        kind, backbone = type(inner).__name__, str(getattr(inner, "backbone", "."))
-        if backbones.is_hub_id(backbone) and not Path(backbone).is_dir():
-            # It may be private, or have no card.
-            with contextlib.suppress(HfHubHTTPError, OSError):
-                hf_hub_download(backbone, "README.md", revision=inner.revision, token=token)
+        kind = type(getattr(self, "estimator_", self)).__name__
         with tempfile.TemporaryDirectory() as temporary:
             folder = self.save_pretrained(temporary, metrics=metrics, card=card)
             api = HfApi(token=token)

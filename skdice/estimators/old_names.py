@@ -16,16 +16,19 @@ PARAMETERS = {
     "model_name": "did you mean backbone?",
     "class_weight": "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)",
     "misaligned": "it is on_misaligned now",
+    "overlapping": "of entities that share words, the longest is trained on",
+    "unlabeled": "mark regions in y that nobody annotated, as in (0, len(text), None)",
     "label_all_subwords": "a word is predicted at its first subword",
     "cache": "give Pipeline(memory=...) of scikit-learn a folder",
     "resume": "delete the folder of checkpoint_dir to begin anew",
 }
-# What takes the place of a value.
+# What takes the place of a value in a folder that an earlier version saved.
 VALUES: dict[str, dict[str, str | None]] = {
     "frozen": {"none": None},
     "on_misaligned": {"fix": "expand", "error": "raise"},
-    "overlapping": {"error": "raise"},
 }
+# Parameters of such folders that changed no prediction.
+NEEDLESS = ("resume", "language", "overlapping", "unlabeled")
 
 
 class OldNames(BaseEstimator):
@@ -47,12 +50,6 @@ class OldNames(BaseEstimator):
             if name in PARAMETERS and name not in cls._get_param_names():
                 raise TypeError(f"{cls.__name__} has no {name!r}: {PARAMETERS[name]}")
 
-    def _refuse_old_values(self) -> None:
-        for name, now in VALUES.items():
-            value = getattr(self, name, None)
-            if isinstance(value, str) and value in now:
-                raise ValueError(f"{name}={value!r} is {name}={now[value]!r} now")
-
 
 def as_now(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters that an earlier version saved, by the names and values of this one."""
@@ -62,7 +59,7 @@ def as_now(params: dict[str, Any]) -> dict[str, Any]:
             "it was trained with label_all_subwords=True, which is gone: read it with the skdice "
             "that saved it, or fit anew"
         )
-    for name in ("resume", "language"):  # they changed no prediction
+    for name in NEEDLESS:
         params.pop(name, None)
     if "misaligned" in params:
         params["on_misaligned"] = params.pop("misaligned")

@@ -37,12 +37,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     on_misaligned : {"expand", "raise", "drop"}
         What `fit` does with an entity that begins or ends inside a word, in white space or outside
         the text, or is empty: it takes all words that it touches, refuses `y`, or leaves it out.
-    unlabeled : {"negative", "unknown"}
-        What the words outside the entities of `y` are: no entities; or not annotated, for texts in
-        which only some entities were marked. Then mark some regions that hold no entity with the
-        label ``"O"``: without any, a recognizer would learn to find entities everywhere.
-    overlapping : {"longest", "raise"}
-        What `fit` does with entities that share words: it takes the longest, or refuses `y`.
     glued : {"tag", "skip"}
         What to do with words that follow other characters without a blank, such as ``name`` in
         ``@name``, parts of links, and ``made`` in ``ready-made``: tag them like all others, or skip
@@ -89,14 +83,10 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DiceTokenClassifier._parameter_constraints,
         "on_misaligned": [StrOptions(set(MISALIGNED))],
-        "overlapping": [StrOptions({"longest", "raise"})],
-        "unlabeled": [StrOptions({"negative", "unknown"})],
         "glued": [StrOptions({"tag", "skip"})],
     }
 
     on_misaligned: str = "expand"
-    overlapping: str = "longest"
-    unlabeled: str = "negative"
     glued: str = "tag"
     constrained: bool = False
     scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter: pipelines read this one
@@ -131,7 +121,10 @@ class DiceEntityRecognizer(DiceTokenClassifier):
             too: ``start_offset`` (Doccano), ``entity_group`` (pipelines of transformers),
             ``start_char`` and ``label_`` (spaCy) and the like. A label of None marks a region that
             was not annotated: its words do not count in the loss, in class counts or in scores.
-            The label ``"O"`` marks one that was, and holds no entity.
+            The label ``"O"`` marks one that was, and holds no entity. So where only some entities
+            were marked, ``[[*row, (0, len(text), None)] for text, row in zip(X, y)]``, with some
+            regions of "O": without any, a recognizer would learn to find entities everywhere. Of
+            entities that share words the longest is trained on.
         sample_weight : array of shape (n_texts,), default=None
         X_val, y_val : as X and y, default=None
             Validation texts: scored after each epoch, and used by `early_stopping`. Some of their

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import HasMethods, StrOptions
-from skdice._types import ArrayLike, Data, Rows
+from skdice._types import ArrayLike, Data, Rows, Sampler
 from skdice.engine.vectors import BLOCK, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
@@ -89,7 +89,7 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
     pooling: str = "mean"
     long_texts: str = "windows"
     window_pooling: str = "max"
-    sampler: Any = None
+    sampler: Sampler | None = None
 
     classes_: np.ndarray = field(init=False)
     multilabel_: bool = field(init=False)

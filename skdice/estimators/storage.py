@@ -9,7 +9,6 @@ its top, so that transformers refuses it instead of loading the encoder with a r
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import json
 import re
@@ -21,8 +20,8 @@ import torch
 
 from skdice import backbones
 from skdice._checks import shown
-from skdice._fitting import draft_of
 from skdice._model_files import read_json
+from skdice._types import Model
 from skdice._warn import warn
 from skdice.engine import adapters
 from skdice.engine.devices import check_device, resolve_device, seeded
@@ -54,7 +53,7 @@ _CHOSEN = ("lr_", "max_epochs_", "tuned_for_", "table_")
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
 
-def _plain(value: Any, where: str) -> Any:
+def _plain(value: object, where: str) -> Any:
     """A value as JSON can hold it."""
     if isinstance(value, Loss):
         return _loss_to_json(value)
@@ -82,7 +81,7 @@ def _loss_to_json(loss: Loss) -> dict[str, Any]:
     )
 
 
-def _loss_from_json(loss: Any) -> Any:
+def _loss_from_json(loss: object) -> Any:
     """Read what `_loss_to_json` wrote; other values are left as they are."""
     if not isinstance(loss, dict):
         return loss
@@ -91,7 +90,7 @@ def _loss_from_json(loss: Any) -> Any:
     return cls(**params)
 
 
-def _history(estimator: Any) -> list[dict[str, Any]]:
+def _history(estimator: Model) -> list[dict[str, Any]]:
     """Return what JSON can hold of each epoch's record, to which callbacks may add anything."""
     rows: list[dict[str, Any]] = []
     for epoch in estimator.net_.epochs():  # also while it is trained
@@ -106,7 +105,7 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
 
 
 def save(
-    estimator: Any,
+    estimator: Model,
     folder: str | Path,
     metrics: dict[str, float] | None = None,
     card: dict[str, Any] | None = None,
@@ -172,7 +171,7 @@ def _checksum_of(state: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _params(estimator: Any) -> dict[str, Any]:
+def _params(estimator: Model) -> dict[str, Any]:
     given = estimator.get_params(deep=False)
     left_out = (*_NOT_STORED, "adapter", "checkpoint_dir")
     params = {name: _plain(given[name], name) for name in given if name not in left_out}
@@ -190,7 +189,7 @@ def _params(estimator: Any) -> dict[str, Any]:
     return params
 
 
-def _write_model(estimator: Any, folder: Path) -> None:
+def _write_model(estimator: Model, folder: Path) -> None:
     from safetensors.torch import save_file
 
     module = estimator.module_
@@ -259,7 +258,8 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
             params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
         for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
-        estimator = cls(**{**params, "device": device})
+    estimator = cls(**{**params, "device": device})
+    with _reading(folder):
         vars(estimator).update(state.get("chosen", {}))
         estimator._restore_fitted(state["fitted"])
     where = folder if state["task_model"] else folder / "encoder"
@@ -275,7 +275,7 @@ def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
     return backbones.explained(repr(str(folder)), folder, remedy)
 
 
-def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
+def ready(estimator: Model, history: list[dict[str, Any]], device: str) -> Any:
     """Give a net to an estimator whose module was loaded."""
     _check_numbers(estimator.module_, "the folder's model")
     freeze(estimator.module_, estimator.frozen)
@@ -288,16 +288,6 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)
     return estimator
-
-
-def with_module(estimator: Any, module: Any, device: str) -> Any:
-    """A copy of a fitted estimator that predicts by another module."""
-    copied = draft_of(estimator)
-    copied.net_ = copy.copy(estimator.net_)
-    copied.net_.module_ = module
-    copied.device = copied.net_.device = device
-    copied.net_.applied = copied._inference_params()
-    return copied
 
 
 def _check_numbers(module: torch.nn.Module, what: str) -> None:
@@ -329,7 +319,7 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
         )
 
 
-def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderModule:
+def _read_module(estimator: Model, where: Path, state: dict[str, Any]) -> EncoderModule:
     """The module whose weights, or those of an adapter to its backbone, are in `where`."""
     head, dropout = estimator.task.head, estimator.dropout
     source = str(where)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._types import ArrayLike, Data, Rows
+from skdice._types import ArrayLike, Data, Rows, Sampler
 from skdice.engine.vectors import blocks, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import SpanScores
@@ -84,7 +84,7 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     stride: int | None = None
     scheme: str = "auto"
     constrained: bool = True
-    sampler: Any = None
+    sampler: Sampler | None = None
 
     classes_: np.ndarray = field(init=False)
     scheme_: str = field(init=False)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
+from torch import nn
 
 from skdice import backbones
 from skdice._checks import checked, shown
@@ -53,6 +54,64 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
     """Base of the text estimators.
 
     A subclass has a `task`, the parameters of that task, and the methods that predict.
+
+    Parameters
+    ----------
+    backbone : str
+        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
+    revision : str or None
+        A branch, a tag or a commit of the backbone on the hub; None is its newest commit.
+    max_length : int or None
+        Longest window in subwords; None is what the backbone allows, 512 at most.
+    max_epochs : int or "auto"
+        Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
+        over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
+    lr : float or "auto"
+        Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen`,
+        `adapter`, and the rows of an update where they are few.
+    batch_size : int
+        Rows in a batch.
+    gradient_accumulation : int
+        Batches per update: the same update as with one batch of all rows, in less memory.
+    max_grad_norm : float or None
+        The gradient is clipped to this norm; None does not clip.
+    dropout : float
+        Dropout before the head.
+    frozen : int, "embeddings", "encoder" or None
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
+    adapter : "lora", peft.PeftConfig or None
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+    gradient_checkpointing : bool
+        Keep only each layer's input for the backward pass: half the memory for long texts.
+    precision : {"auto", "fp32", "fp16", "bf16"}
+        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
+        On a CPU it predicts in fp32, and trains in bf16 if the processor multiplies matrices at
+        least 1.2 times as fast in it, which is measured once in a process. Small encoders train in
+        fp32. The last layer and the loss are always fp32. On a fitted estimator it acts at once, as
+        do `device`, `batch_size` and `max_length`.
+    early_stopping : bool
+        Stop when `score` on validation texts stops rising, and restore the best epoch.
+    n_iter_no_change : int or "auto"
+        Epochs without a better score before `early_stopping` ends the fit. ``"auto"``
+        is a third of the epochs, but at least 3.
+    net_params : dict or None
+        Further settings of the skorch net, as in skorch's documentation, such as
+        ``{"optimizer": torch.optim.NAdam}``. They override parameters of the same name. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
+        Refused are ``module``, ``criterion``, ``callbacks``, ``train_split`` and ``warm_start``.
+    warm_start : bool
+        Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
+        Another `backbone` or `adapter` than that of the last fit is refused.
+    verbose : int
+        Above 0, print the rate, the number of epochs and updates, and the precision, then skorch's
+        table of epochs; in a terminal also its progress bar. With `checkpoint_dir` it says whether
+        the fit begins, goes on, or was finished before.
+
+    Attributes
+    ----------
+    tokenizer_ : transformers tokenizer
     """
 
     task: ClassVar[Task]
@@ -172,7 +231,7 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         return self._run(plan_fit(self, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
 
     def _make_net(
-        self, criterion: Any, seed: int, callbacks: list[Any] | None = None
+        self, criterion: nn.Module, seed: int, callbacks: list[Any] | None = None
     ) -> FineTuningNet:
         settings = self._net_settings(
             criterion,
@@ -339,8 +398,7 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         TypeError
             If the loss is not one of skdice's own (pickle the estimator instead).
         ValueError
-            If the folder is a file, a mount point, or the working or home directory or above one,
-            none of which can be replaced; if weights are NaN.
+            If the folder is a file, or the working or home directory; if weights are NaN.
         OSError
             If the folder or the one that holds it cannot be written; what was there stays.
         """

@@ -41,13 +41,6 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
     return pairs
 
 
-def check_misaligned(value: Any) -> None:
-    """Refuse what is no way to treat a misaligned answer or entity."""
-    if value == "fix":
-        raise ValueError("on_misaligned='fix' is 'expand' now: give on_misaligned='expand'")
-    check_choice("on_misaligned", value, MISALIGNED)
-
-
 def as_answers(
     y: Any,
     contexts: Sequence[str],
@@ -70,7 +63,7 @@ def as_answers(
     names : list of str or None, default=None
         What to call the rows in messages; None is ``y[i]``.
     """
-    check_misaligned(on_misaligned)
+    check_choice("on_misaligned", on_misaligned, MISALIGNED)
     names = names or [f"y[{i}]" for i in range(len(contexts))]
     rows = read_answers(y, len(contexts), names)
     found: list[list[Answer] | None] = []

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from skdice.inputs.rows import as_row_list, is_ordered, plain_values
@@ -97,6 +98,14 @@ def as_texts(X: Any, *, may_be_empty: bool = False) -> list[str] | list[tuple[st
             raise ValueError(f"X[{i}] is {row!r}: each row must be a list of {width} text(s)")
         pairs.append(tuple(string_of(value, f"X[{i}][{j}]") for j, value in enumerate(row)))
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
+
+
+def refuse_labels_in(texts: Sequence[Any], labels: np.ndarray) -> None:
+    """Refuse pairs of which one side is y, as in ``fit(frame, frame["label"])``."""
+    if texts and not isinstance(texts[0], str) and labels.ndim == 1:
+        for column, side in enumerate(zip(*texts, strict=True)):
+            if list(side) == labels.tolist():
+                raise ValueError(f"column {column} of X is y itself: give the column of the texts")
 
 
 def as_single_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:

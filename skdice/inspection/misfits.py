@@ -22,7 +22,6 @@ def alignment_report(
     words_of: Any = DEFAULT_BACKBONE,
     *,
     on_misaligned: str = "expand",
-    overlapping: str = "longest",
 ) -> Any:
     """Every entity that the tags of words cannot hold as it is, and what `fit` does with it.
 
@@ -34,7 +33,6 @@ def alignment_report(
     words_of : str, Path, tokenizer or DiceEntityRecognizer, default=the default backbone
         The backbone or its tokenizer, whose words are meant.
     on_misaligned : {"expand", "drop"}, default="expand"
-    overlapping : {"longest"}, default="longest"
         As in `DiceEntityRecognizer`.
 
     Returns
@@ -58,7 +56,6 @@ def alignment_report(
     [['nna', 'begins inside a word', "expanded to 'Anna'"]]
     """
     check_choice("on_misaligned", on_misaligned, ("expand", "drop"))
-    check_choice("overlapping", overlapping, ("longest",))
     with naming({"X": "texts", "y": "entities"}):
         rows = as_single_texts(texts)
         spans = read_entities(entities, rows)
@@ -66,5 +63,5 @@ def alignment_report(
     with naming({"backbone": "words_of"}):
         tokenizer = load_tokenizer(str(source)) if isinstance(source, (str, Path)) else source
     check_has("words_of", tokenizer, "backend_tokenizer")
-    _, misfits = align(with_words(tokenizer, rows), spans, on_misaligned, overlapping)
+    _, misfits = align(with_words(tokenizer, rows), spans, on_misaligned)
     return frame_of(misfits, Misfit._fields)

@@ -132,9 +132,10 @@ class ParametrizedModule(nn.Module):
                 of_self[name] = self.resolve_part(name, value) if name in self.parts else value
             else:
                 self._refuse_gone(name)
+                parts = "".join(f", and {part}__ with those of {part}" for part in self.parts)
                 raise ValueError(
-                    f"Invalid parameter {name!r} for {type(self).__name__}: it has "
-                    f"{sorted(self.get_params())}"
+                    f"Invalid parameter {name!r} for {type(self).__name__}: choose a loss that has "
+                    f"it, as loss='tversky'. This one has {', '.join(self._names)}{parts}"
                 )
         self._check_each(of_self)
         for loss in (clone(self), self):  # a copy first, which refuses wrong values

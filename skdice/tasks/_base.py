@@ -254,7 +254,7 @@ class Task(ABC):
     # ---- scores
 
     def paired_spans(
-        self, model: Model, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Rows, predicted: Rows
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end), if the task is judged by spans."""
         raise NotImplementedError
@@ -265,10 +265,10 @@ class Task(ABC):
         return self.read(model, X, y)[1]
 
     @abstractmethod
-    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Rows, predicted: Iterable[Any]) -> dict[str, float]:
         """Return the scores of what `judged_by` gave, with ``f1`` among them."""
 
-    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Data, true: Rows, predicted: Rows) -> dict[str, float]:
         """Return the mean ``cost`` of a row, if the decision was tuned for one."""
         return {}
 

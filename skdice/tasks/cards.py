@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from skdice.tasks._base import Task
 from skdice.tasks.classification import positive_index
 from skdice.text.words import marks_subwords
 
-_JOINED = ', aggregation_strategy="first"'
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 
 class TaskCard:
@@ -27,10 +28,6 @@ class TaskCard:
     is_default: ClassVar[bool] = True  # for a model of transformers with this head
 
     # ---- the model card
-
-    def positive(self, model: Model) -> str | None:
-        """The name of the positive class of two."""
-        return None
 
     def background(self, model: Model) -> str | None:
         """The name of the negative class, if there is one."""
@@ -49,7 +46,8 @@ model("Ann lives in Rome")"""
 
     def served_by(self, model: Model) -> str:
         """What runs a head of skdice's own."""
-        return "Its head is skdice's own: transformers cannot read it."
+        name = type(model).__name__
+        return f"Plain transformers cannot run its head, as {name}.from_pretrained can."
 
     def pipeline_caveat(self, model: Model) -> str:
         """Why transformers cannot run the model, or would predict otherwise, if so."""
@@ -61,14 +59,14 @@ model("Ann lives in Rome")"""
         """The parameters of an estimator around a model that others trained."""
         return params
 
-    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: PreTrainedConfig) -> dict[str, Any]:
         """The fitted attributes that follow from a configuration of transformers.
 
         ``"order"`` among them is the order in which the outputs of its head are put.
         """
         raise NotImplementedError
 
-    def describe(self, model: Model, config: Any) -> None:
+    def describe(self, model: Model, config: PreTrainedConfig) -> None:
         """Put the labels of the outputs into a configuration of transformers."""
         names = [str(label) for label in model.outputs_.tolist()]
         config.id2label = dict(enumerate(names))
@@ -81,45 +79,32 @@ class TextCard(TaskCard):
     hub_tag = "text-classification"
     example = '["Win a free prize now"]'
 
-    def positive(self, model: Model) -> str | None:
-        """The name of the positive class of two."""
-        positive = positive_index(model)
-        return None if positive is None else str(model.classes_[positive])
-
     def background(self, model: Model) -> str | None:
         """The other class than the positive one of two."""
         positive = positive_index(model)
         return None if positive is None else str(model.classes_[1 - positive])
 
     def notes(self, model: Model, native: bool) -> str:
-        """What happens to texts that do not fit in one input."""
-        longest, how = model.max_length_, "cuts them there"
-        if model.long_texts != "truncate":
-            how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
-        notes = f"Texts of more than {longest} subwords: skdice {how}."
+        """What happens to texts that do not fit in one input, and to rows for a person."""
+        longest = model.max_length_
+        how = "cuts them there" if model.long_texts == "truncate" else "reads them in windows"
+        notes = f"Texts of more than {longest} subwords: skdice {how}. "
+        notes += (
+            f"A pipeline needs `truncation=True, max_length={longest}` in its call, and then reads "
+            "the beginning only."
+            if native
+            else f"Encoder and head read elsewhere see the first {longest} subwords only."
+        )
         if margin := getattr(model, "tuned_for_", {}).get("reject_margin"):
             notes += (
-                " The tuned decision leaves rows to a person: those whose two best classes, or a "
-                f"label's yes and no, are less than {margin:.3g} apart in log-odds. A head cannot "
-                "do that: this model decides them too."
+                " The tuned decision leaves rows to a person, by a margin of "
+                f"{margin:.3g} in log-odds. A head cannot do that: this model decides them too."
             )
-        if not native:
-            return (
-                f"{notes} Encoder and head read elsewhere see the first {longest} subwords only, "
-                'and predict what skdice does with `long_texts="truncate"`.'
-            )
-        return (
-            f"{notes} A pipeline knows no windows. It needs `truncation=True, "
-            f"max_length={longest}` in its call, and then reads the beginning only."
-        )
+        return notes
 
     def served_by(self, model: Model) -> str:
         """What can run a head that is not the architecture's own."""
-        return (
-            f"Plain transformers cannot run the head of pooling={model.module_.pooling!r}. "
-            f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
-            "transformers after a fit with pooling='native'."
-        )
+        return f"{super().served_by(model)} It runs that of a fit with pooling='native'."
 
     def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters with the model's own head."""
@@ -129,7 +114,7 @@ class TextCard(TaskCard):
             )
         return {**params, "pooling": "native"}
 
-    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: PreTrainedConfig) -> dict[str, Any]:
         """The classes, and of two the positive one."""
         names = _label_names(config)
         state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
@@ -142,11 +127,12 @@ class TextCard(TaskCard):
             state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
         return {**state, "classes": sorted(names), "order": np.argsort(names)}
 
-    def describe(self, model: Model, config: Any) -> None:
+    def describe(self, model: Model, config: PreTrainedConfig) -> None:
         """Put the labels and the kind of problem into a configuration."""
         super().describe(model, config)
-        kind = "multi" if model.multilabel_ else "single"
-        config.problem_type = f"{kind}_label_classification"
+        config.problem_type = (
+            "multi_label_classification" if model.multilabel_ else "single_label_classification"
+        )
 
 
 class TokenCard(TaskCard):
@@ -166,33 +152,34 @@ class TagCard(TokenCard):
 
     def transformers_code(self, model: Model) -> str:
         """Code in which a pipeline joins the tags, where it can."""
-        joins = "" if _caveat_of_scheme(model) else _JOINED
+        joins = ', aggregation_strategy="first"' if _are_joined(model) else ""
         return super().transformers_code(model).replace('ID")', f'ID"{joins})')
 
     def notes(self, model: Model, native: bool) -> str:
-        """What a pipeline makes of tags, of long texts and of scores."""
-        longest, limit = model.max_length_, model.tokenizer_.model_max_length
-        shown = f"not set here: set it to {longest}, or they are an error"
+        """What a pipeline makes of tags and of long texts."""
         notes = (
-            f"skdice reads texts of more than {longest} subwords in windows. A pipeline cuts them "
-            f"at `model.tokenizer.model_max_length` ({limit if limit < 10**9 else shown}) and does "
-            "not warn; with `stride=` it reads them in parts that overlap. The `score` of a "
-            "pipeline is the mean of the probabilities of an entity's tags. That of skdice is the "
-            "probability that just this entity is there."
+            f"skdice reads texts of more than {model.max_length_} subwords in windows. A pipeline "
+            "cuts them at `model.tokenizer.model_max_length`, or reads parts with `stride=`."
         )
         if model.constrained and model.scheme_ != "plain":
             notes += (
                 " skdice predicts the best well-formed sequence of tags, and a pipeline the best "
-                "tag of each word alone, as skdice does with `constrained=False`: a few entities "
-                "may differ."
+                "tag of each word alone: a few entities may differ."
             )
         return f"{self.pipeline_caveat(model)}\n\n{notes}".strip()
 
     def pipeline_caveat(self, model: Model) -> str:
         """Why a pipeline cannot join the tags, if it cannot."""
-        return _caveat_of_scheme(model)
+        if _are_joined(model):
+            return ""
+        return (
+            "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
+            f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
+            "become entities. Call `predict` of skdice instead, or train on "
+            "`skdice.tags.convert_scheme(y)`, which gives IOB2."
+        )
 
-    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: PreTrainedConfig) -> dict[str, Any]:
         """Tags and scheme from the labels of a model."""
         names = _label_names(config)
         scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
@@ -217,28 +204,17 @@ class EntityCard(TagCard):
             f'pipeline_entities(model, ["Ann lives in Rome."]{glued})',
         )
 
-    def notes(self, model: Model, native: bool) -> str:
-        """The same as for tags, and why a pipeline needs the words."""
-        notes = super().notes(model, native)
-        if marks_subwords(model.tokenizer_):
-            return notes
-        return (
-            "With this kind of tokenizer a pipeline takes all between two blanks for one word, "
-            f"punctuation included: `pipeline_entities` gives it the words.\n\n{notes}"
-        )
-
     def pipeline_caveat(self, model: Model) -> str:
         """That a pipeline finds more, where glued words are skipped."""
         if model.glued != "skip":
             return ""
         return (
-            "This recognizer has `glued='skip'`: it finds no entity that begins in a word behind "
-            "another character without a blank, such as a handle (@name). A pipeline of "
-            "transformers finds these too. Call `pipeline_entities(pipeline, texts, glued='skip')` "
-            "of skdice.text, or `predict`, which do not."
+            "This recognizer has `glued='skip'`: unlike a pipeline of transformers it finds no "
+            "entity that begins behind another character without a blank, such as a handle "
+            "(@name). Call `pipeline_entities(pipeline, texts, glued='skip')` of skdice.text."
         )
 
-    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: PreTrainedConfig) -> dict[str, Any]:
         """Tags in IOB2 from the labels of a model."""
         names = _label_names(config)
         scheme = infer_scheme([], names)
@@ -272,11 +248,11 @@ from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
 tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
 
-    def fitted_of(self, model: Model, config: Any) -> dict[str, Any]:
+    def fitted_of(self, model: Model, config: PreTrainedConfig) -> dict[str, Any]:
         """The threshold, of which a configuration knows nothing."""
         return {"null_threshold": None if model.null_threshold == "auto" else model.null_threshold}
 
-    def describe(self, model: Model, config: Any) -> None:
+    def describe(self, model: Model, config: PreTrainedConfig) -> None:
         """Leave the configuration as it is: there are no labels."""
 
 
@@ -303,9 +279,10 @@ def card_of(task: Task) -> TaskCard:
     return _CARDS[task.name]
 
 
-def _label_names(config: Any) -> list[str]:
+def _label_names(config: PreTrainedConfig) -> list[str]:
     """The labels of a model of transformers, in the order of its outputs."""
-    names = [str(config.id2label.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
+    known: dict[Any, str] = config.id2label or {}
+    names = [str(known.get(i, f"LABEL_{i}")) for i in range(config.num_labels or 0)]
     if len(names) < 2:
         raise ValueError(
             f"the model has {len(names)} output, and a classifier needs 2 or more: a model of "
@@ -321,13 +298,7 @@ def _label_names(config: Any) -> list[str]:
     return names
 
 
-def _caveat_of_scheme(model: Model) -> str:
+def _are_joined(model: Model) -> bool:
+    """Tell if a pipeline makes the same entities of the tags, as it does in IOB1 and IOB2."""
     tags = model.outputs_.tolist()
-    if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
-        return ""
-    return (
-        "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
-        f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
-        "become entities. Call `predict` of skdice instead, or train on "
-        "`skdice.tags.convert_scheme(y)`, which gives IOB2."
-    )
+    return model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags)

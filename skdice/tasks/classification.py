@@ -29,7 +29,7 @@ from skdice.inputs.labels import (
     single_labels,
 )
 from skdice.inputs.rows import check_weights
-from skdice.inputs.texts import as_texts, check_width
+from skdice.inputs.texts import as_texts, check_width, refuse_labels_in
 from skdice.metrics.classification import class_scores
 from skdice.metrics.decisions.positive import positive_class
 from skdice.tasks._base import Task
@@ -58,7 +58,9 @@ class Classification(Task):
     def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return texts or pairs with their `Labels`."""
         texts = as_texts(X)
-        return texts, read_labels(y, len(texts), missing=True)
+        labels = read_labels(y, len(texts), missing=True)
+        refuse_labels_in(texts, labels.values)
+        return texts, labels
 
     def check_test(self, y: Data, y_test: Data) -> None:
         """Refuse labels of test rows that training does not have."""
@@ -231,21 +233,25 @@ class Classification(Task):
         return labels
 
     def rate(
-        self, model: Model, true: Any, predicted: Any, sample_weight: Weights = None
+        self, model: Model, true: Rows, predicted: Iterable[Any], sample_weight: Weights = None
     ) -> dict[str, float]:
         """Return precision, recall, F1 and accuracy."""
         weights = check_weights(sample_weight, len(true))
         positive = positive_index(model)
-        return class_scores(true, np.array(predicted), model.classes_, positive, weights)
+        return class_scores(
+            np.asarray(true), np.array(predicted), model.classes_, positive, weights
+        )
 
-    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Data, true: Rows, predicted: Rows) -> dict[str, float]:
         """Return the mean cost of a row; labels may be strings, as files have them."""
         table = np.array(getattr(model, "tuned_for_", {}).get("cost", []))
         if not len(table):
             return {}
         if model.multilabel_:
-            is_read = isinstance(true, np.ndarray) and true.ndim == 2
-            t = true if is_read else labels_to_score(true, model.classes_, True).values
+            if isinstance(true, np.ndarray) and true.ndim == 2:
+                t = true
+            else:
+                t = labels_to_score(true, model.classes_, True).values
             p = known_labels(predicted, model.classes_, True)
             if t.shape != p.shape:  # what labels that training did not have cost is not known
                 return {}

@@ -42,12 +42,7 @@ class Entities(Tagging):
     def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return texts and their entities; a label of None is a region without annotation."""
         texts = as_single_texts(X)
-        rows: list[Any] = read_entities(y, texts)
-        if model.unlabeled == "unknown":
-            rows = [
-                [*row, Entity(0, len(text), None)] for text, row in zip(texts, rows, strict=True)
-            ]
-        return texts, rows
+        return texts, read_entities(y, texts)
 
     def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return texts with their words, and the tags of these."""
@@ -57,7 +52,7 @@ class Entities(Tagging):
         weights = check_weights(sample_weight, len(texts))
         self.load_tokenizer(model)
         sources = with_words(model.tokenizer_, texts)
-        tags, misfits = align(sources, rows, model.on_misaligned, model.overlapping)
+        tags, misfits = align(sources, rows, model.on_misaligned)
         warn_of(misfits, rows)
         return Examples(sources, tags, weights)
 
@@ -68,7 +63,7 @@ class Entities(Tagging):
     def true_tags(self, model: Model, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of texts."""
         sources = with_words(model.tokenizer_, inputs)
-        return align(sources, targets, model.on_misaligned, model.overlapping)[0]
+        return align(sources, targets, model.on_misaligned)[0]
 
     def drawn_by(self, X: Data, y: Data) -> tuple[Any, Any]:
         """Return the tags of the words, for folds and samplers."""
@@ -90,7 +85,7 @@ class Entities(Tagging):
             raise ValueError(
                 "no word of y is known to be outside of entities, and a recognizer that learns "
                 "from entities alone finds them everywhere: mark some regions without entities "
-                f"with the label 'O'; unlabeled={model.unlabeled!r} could also be 'negative'"
+                "with the label 'O'"
             )
         super()._learn_tags(model, tags, mode, ["O", *named])
 
@@ -126,7 +121,7 @@ class Entities(Tagging):
 
     # ---- scores
 
-    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Rows, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro scores; an entity that is there twice can be found once."""
         hits = n_true = n_found = 0
         for spans, row in zip(true, predicted, strict=True):
@@ -145,7 +140,7 @@ class Entities(Tagging):
         return super().validation_score(model, replace(held, targets=true), blocks)
 
     def paired_spans(
-        self, model: Model, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Rows, predicted: Rows
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted entities as (type, start, end) for each row."""
         return typed_spans(true), typed_spans(read_entities(predicted, inputs))

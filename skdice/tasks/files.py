@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics import classification_report
 
-from skdice._types import Data, Model
+from skdice._types import Data, Model, Rows
 from skdice.datasets.row import Row
 from skdice.datasets.words import tagged_words
 from skdice.inputs.labels import UNKNOWN, labels_to_score, read_labels
@@ -62,7 +62,7 @@ class TaskFiles:
         return getattr(model, self.task.judged_by)(X)
 
     def report(
-        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Rows, *, mode: str, as_json: bool
     ) -> Any:
         """Scores by class of what `reported` gave."""
         raise NotImplementedError
@@ -109,19 +109,19 @@ class TextFiles(TaskFiles):
         return predicted if model.multilabel_ else list(map(str, predicted))
 
     def report(
-        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Rows, *, mode: str, as_json: bool
     ) -> Any:
         """The report of scikit-learn."""
         how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
         if not model.multilabel_:
             return classification_report(y, predicted, **how)
         rows, names, _ = labels_to_score(y, model.classes_.astype(str), True)
-        predicted = np.pad(predicted, [(0, 0), (0, len(names) - len(model.classes_))])
+        table = np.pad(np.asarray(predicted), [(0, 0), (0, len(names) - len(model.classes_))])
         # A label that is not known counts as a right no, in none of the counts of F1.
-        predicted, rows = np.where(rows == UNKNOWN, 0, predicted), (rows == 1).astype(int)
+        table, rows = np.where(rows == UNKNOWN, 0, table), (rows == 1).astype(int)
         if len(names) == 1:  # whose one column would be taken for labels
             how["labels"] = [1]
-        return classification_report(rows, predicted, target_names=names, **how)
+        return classification_report(rows, table, target_names=names, **how)
 
     def unseen_labels(self, model: Model, y: Data) -> list[str]:
         """The labels of a data set that training did not have."""
@@ -160,7 +160,7 @@ class SpanFiles(TaskFiles):
         return {"tokens": x, **({} if model.scheme_ is None else {"tags": tags}), "spans": rounded}
 
     def report(
-        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Rows, *, mode: str, as_json: bool
     ) -> Any:
         """The scores of spans."""
         scores = self.task.rate(model, self.task.read(model, X, y)[1], predicted)
@@ -173,7 +173,7 @@ class TagFiles(SpanFiles):
     modes: ClassVar[tuple[str, ...]] = tuple(MODES)
 
     def report(
-        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Rows, *, mode: str, as_json: bool
     ) -> Any:
         """The report of spans."""
         how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
@@ -193,7 +193,7 @@ class EntityFiles(TaskFiles):
         return [tags for _, tags in tagged_words(X, y)]
 
     def report(
-        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Rows, *, mode: str, as_json: bool
     ) -> Any:
         """The report of entities."""
         table = report_of_spans(typed_spans(y), typed_spans(predicted), mode)
@@ -215,7 +215,7 @@ class QuestionFiles(TaskFiles):
         return {"id": row.meta["id"], "question": row.x[0], "answer": row.y}
 
     def report(
-        self, model: Model, X: Data, y: Data, predicted: Any, *, mode: str, as_json: bool
+        self, model: Model, X: Data, y: Data, predicted: Rows, *, mode: str, as_json: bool
     ) -> Any:
         """Scores of all questions, and of those with and without an answer."""
         rows = list(zip(y, predicted, strict=True))

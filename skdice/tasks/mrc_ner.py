@@ -209,7 +209,7 @@ class MRC(Task):
 
     # ---- scores
 
-    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Rows, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans."""
         found = [[span[:3] for span in row] for row in predicted]
         scores = span_precision_recall_fscore_support(true, found, average="micro")[:3]
@@ -221,10 +221,10 @@ class MRC(Task):
         return self.rate(model, held.targets, found)["f1"]
 
     def paired_spans(
-        self, model: Model, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Rows, predicted: Rows
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end) for each row."""
-        return true, as_entities(predicted, inputs)[0]
+        return list(true), as_entities(predicted, inputs)[0]
 
     def measure(self, model: Model) -> str:
         """Return what `rate` counts."""

@@ -139,7 +139,7 @@ class MultiSpanReading(Tagging):
 
     # ---- scores
 
-    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Rows, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 of the best matching of answers, as in Quoref's evaluation."""
         rows = list(predicted)
         known = [[text for _, text in row] for row in read_answers(true, len(rows))]
@@ -156,7 +156,7 @@ class MultiSpanReading(Tagging):
         return super().validation_score(model, replace(held, targets=true), blocks)
 
     def paired_spans(
-        self, model: Model, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Rows, predicted: Rows
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true answers, and the first places of predicted texts, as spans."""
         found = []

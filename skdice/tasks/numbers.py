@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 from torch import nn
 from torch.utils.data import Dataset
 
-from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
+from skdice._checks import as_numbers, check_unmasked, shown
 from skdice._types import Data, Model, Weights
 from skdice._warn import warn
 from skdice.engine.devices import check_device, resolve_device, seeded
@@ -222,8 +222,7 @@ def _tell_of_few_positives(model: Model, n_rows: int, share: float) -> None:
 def checked_rows(model: Model, X: Data, kinds: list[Any], **how: Any) -> Any:
     """Rows as scikit-learn reads them, an array or a sparse matrix of one of these types."""
     check_unmasked("X", X)
-    with reading_numbers("X"):
-        return validate_data(model, X, accept_sparse="csr", dtype=kinds, **how)
+    return validate_data(model, X, accept_sparse="csr", dtype=kinds, **how)
 
 
 def as_tensor(rows: Any, copy: bool = True) -> torch.Tensor:

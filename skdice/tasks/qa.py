@@ -15,7 +15,7 @@ from skdice._warn import warn
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
 from skdice.engine.updates import Update
-from skdice.exceptions import MisalignedWarning
+from skdice.exceptions import CollapseWarning, MisalignedWarning
 from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
 from skdice.inputs.rows import check_weights
 from skdice.losses.base import resolve_loss
@@ -161,7 +161,13 @@ class Reading(Task):
         """Tune the threshold of no answer, if some validation questions have one and some none."""
         answered = 0 if held is None else sum(map(bool, held.targets))
         if held is not None and 0 < answered < len(held) and _tunes_threshold(model):
-            model.null_threshold_ = _best_threshold(model, held, blocks)[0]
+            model.null_threshold_, _, n_answered = _best_threshold(model, held, blocks)
+            if not n_answered:
+                warn(
+                    "the fitted model answers no validation question at its tuned null_threshold_: "
+                    "train longer (max_epochs), or set null_threshold",
+                    CollapseWarning,
+                )
 
     # ---- predictions
 
@@ -196,7 +202,7 @@ class Reading(Task):
         """Return answers, wherever they are said to be."""
         return read_answers(y, len(self.inputs(X)))
 
-    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Rows, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 as in SQuAD's evaluation."""
         texts = list(predicted)
         answers = read_answers(true, len(texts))
@@ -214,8 +220,8 @@ def _tunes_threshold(model: Model) -> bool:
     return model.null_threshold == "auto" and bool(np.isfinite(model.null_threshold_))
 
 
-def _best_threshold(model: Model, held: Examples, blocks: Blocks) -> tuple[float, float]:
-    """The threshold with the best F1, and that F1."""
+def _best_threshold(model: Model, held: Examples, blocks: Blocks) -> tuple[float, float, int]:
+    """The threshold with the best F1, that F1, and how many questions it answers."""
     gaps, values, nulls = [], [], []
     ranked = (pair for block in blocks for pair in zip(*block, strict=True))
     for row, ((_, context), (candidates, null)) in zip(held.targets, ranked, strict=True):
@@ -225,7 +231,7 @@ def _best_threshold(model: Model, held: Examples, blocks: Blocks) -> tuple[float
         nulls.append(float(not row))
     threshold = tune_null_threshold(np.array(gaps), np.array(values), np.array(nulls))
     answered = np.array(gaps) <= threshold
-    return threshold, float(np.mean(np.where(answered, values, nulls)))
+    return threshold, float(np.mean(np.where(answered, values, nulls))), int(answered.sum())
 
 
 def _answers(logits: torch.Tensor, batch: Update) -> torch.Tensor:

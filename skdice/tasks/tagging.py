@@ -226,14 +226,14 @@ class Tagging(Task):
 
     # ---- scores
 
-    def rate(self, model: Model, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+    def rate(self, model: Model, true: Rows, predicted: Iterable[Any]) -> dict[str, float]:
         """Return micro precision, recall and F1 of spans; of tokens for plain tags."""
         *values, _ = span_precision_recall_fscore_support(
             true, list(predicted), average="micro", scheme=model.scheme_
         )
         return dict(zip(("precision", "recall", "f1"), values, strict=True))
 
-    def cost(self, model: Model, inputs: Any, true: Any, predicted: Any) -> dict[str, float]:
+    def cost(self, model: Model, inputs: Data, true: Rows, predicted: Rows) -> dict[str, float]:
         """Return the mean cost of a row by its false, missed and right spans."""
         if self.judged != "spans" or "cost" not in getattr(model, "tuned_for_", {}):
             return {}
@@ -252,7 +252,7 @@ class Tagging(Task):
         return "tokens, micro" if model.scheme_ == "plain" else "spans, micro"
 
     def paired_spans(
-        self, model: Model, inputs: list[Any], true: Any, predicted: Any
+        self, model: Model, inputs: list[Any], true: Rows, predicted: Rows
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted spans as (type, start, end) for each row."""
         predicted = as_tags(predicted, inputs)

@@ -56,7 +56,6 @@ def align(
     texts: Sequence[SplitText],
     rows: Sequence[Sequence[Entity]],
     on_misaligned: str = "expand",
-    overlapping: str = "longest",
 ) -> tuple[list[TextTags], list[Misfit]]:
     """Tags of the words of each text, and the entities that the tags do not hold as they are.
 
@@ -65,17 +64,16 @@ def align(
     texts : list of SplitText
     rows : list of lists of Entity
         None of which ends beyond its text.
-    on_misaligned, overlapping : str
+    on_misaligned : str
         As in `DiceEntityRecognizer`.
 
     Raises
     ------
     ValueError
-        If one of them is ``"raise"`` and there is such an entity; it names the first.
+        If it is ``"raise"`` and there is such an entity; it names the first.
     """
     tags: list[TextTags] = []
     misfits: list[Misfit] = []
-    how = {"on_misaligned": on_misaligned, "overlapping": overlapping}
     for i, (text, spans) in enumerate(zip(texts, rows, strict=True)):
         words = text.words
         # The words that each entity touches, the second index exclusive.
@@ -86,17 +84,13 @@ def align(
         row = TextTags(["O"] * len(words.ids))
         row.entities = spans
         lost = _write(row, spans, covered, {j for j, why in off.items() if why[1] == "dropped"})
-        problems = [
-            *((j, "on_misaligned", *why) for j, why in off.items()),
-            *((j, "overlapping", why, "dropped") for j, why in lost.items()),
-        ]
-        for j, parameter, reason, action in sorted(problems):
+        problems = [*off.items(), *((j, (why, "dropped")) for j, why in lost.items())]
+        for j, (reason, action) in sorted(problems, key=lambda problem: problem[0]):
             start, end, label = spans[j][:3]
             misfits.append(Misfit(i, j, start, end, str(label), text[start:end], reason, action))
-            if how[parameter] == "raise":
-                others = "'expand' or 'drop'" if parameter == "on_misaligned" else "'longest'"
+            if on_misaligned == "raise" and j in off:
                 raise ValueError(
-                    f"{_told(misfits[-1])}: mend it, or set {parameter}={others}; "
+                    f"{_told(misfits[-1])}: mend it, or set on_misaligned='expand' or 'drop'; "
                     "skdice.inspection.alignment_report lists all such entities"
                 )
         tags.append(row)

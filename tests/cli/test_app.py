@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
 from skdice.datasets import read_conll, write_conll
-from skdice.exceptions import ServingWarning
+from skdice.exceptions import CollapseWarning, ServingWarning
 from skdice.metrics import Cost, span_report
 from skdice.model_selection import compare_losses
 from skdice.tags import convert_scheme
@@ -271,7 +271,8 @@ def squad(tmp_path):
 def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     common = ("--backbone", tiny_backbone, "--max-epochs", 1)
     model, out = tmp_path / "reader", tmp_path / "answers.json"
-    result = run("train", squad, "--dev", squad, "--out", model, *common)
+    with pytest.warns(CollapseWarning, match="answers no validation question"):
+        result = run("train", squad, "--dev", squad, "--out", model, *common)
     assert result.exit_code == 0, result.output
     assert "qa, 15 rows" in flat(result.output)
     assert run("predict", model, squad, "--out", out).exit_code == 0

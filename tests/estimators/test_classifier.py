@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from imblearn.over_sampling import SMOTE
-from imblearn.pipeline import make_pipeline
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -21,7 +19,7 @@ from skorch.callbacks import EarlyStopping
 from skdice import DiceClassifier
 from skdice.engine.devices import check_device
 from skdice.exceptions import CollapseWarning, DataWarning
-from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, FocalLoss, TverskyLoss
+from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, FocalLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
 
@@ -174,23 +172,6 @@ def test_other_losses_need_no_positives_in_a_batch():
         warnings.simplefilter("ignore", CollapseWarning)
         for loss in ("ce", "focal", "weighted_ce", "mom", DiceLoss.literal()):
             DiceClassifier(loss=loss, batch_size=64, max_epochs=1, random_state=0).fit(rows, y)
-
-
-def test_tools_around_it():
-    grid = GridSearchCV(
-        DiceClassifier(loss=TverskyLoss(alpha=0.5, beta=0.5), max_epochs=10, random_state=0),
-        {"loss__alpha": [0.1, 0.9]},
-        cv=2,
-        scoring="f1",
-        error_score="raise",
-    ).fit(X, Y)
-    assert grid.best_params_["loss__alpha"] in (0.1, 0.9)
-    pipeline = make_pipeline(SMOTE(random_state=0), DiceClassifier(max_epochs=10, random_state=0))
-    assert pipeline.fit(X, Y).predict(X).shape == Y.shape
-    classifier = pipeline[-1]
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(classifier)).predict_proba(X), classifier.predict_proba(X)
-    )
 
 
 def test_early_stopping_restores_the_best_epoch():

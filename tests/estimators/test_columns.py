@@ -14,7 +14,6 @@ from skdice import (
     BiasTunedClassifier,
     BiasTunedTagger,
     CRFTagger,
-    DiceClassifier,
     DiceEntityRecognizer,
     DiceMRCTagger,
     DiceMultiSpanAnswerer,
@@ -182,13 +181,6 @@ def test_a_recognizer_knows_its_column(tiny_backbone, tmp_path):
         same.predict(texts)
         with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- title"):
             same.predict(texts.rename(columns={"body": "title"}))
-
-
-def test_numbers_check():
-    numbers = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), columns=["a", "b"])
-    model = DiceClassifier(random_state=0).fit(numbers, Y)
-    with pytest.raises(ValueError, match=ORDER):
-        model.predict(numbers[["b", "a"]])
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int64])

@@ -7,19 +7,14 @@ import warnings
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import transformers
 from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
 
 from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier
 from skdice.exceptions import ServingWarning
-from skdice.export import export_onnx, with_onnx
 from skdice.inspection import (
     SpanConfusionDisplay,
     html_report,
@@ -83,12 +78,6 @@ def test_texts_in_entities_out(fitted):
     assert fitted.tags_.tolist() == ["B-LOC", "B-ORG", "B-PER", "I-PER", "O"]
 
 
-@pytest.mark.filterwarnings("ignore:X has feature names")  # as scikit-learn tells it
-@pytest.mark.parametrize("container", [list, np.array, pd.Series, lambda t: pd.DataFrame({"t": t})])
-def test_containers_of_texts(fitted, container):
-    assert fitted.score(container(X), pd.Series(y)) == 1
-
-
 @pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta"])
 def test_a_served_pipeline_finds_the_same(kind, raw_text_backbones, tmp_path):
     model = recognizer(raw_text_backbones[kind], max_epochs=3).fit(X, y)
@@ -147,21 +136,6 @@ def test_an_entity_at_a_border_of_windows_is_found_once(fitted):
     model = clone(fitted).set_params(max_length=16).fit(texts, [*map(marked, texts)])
     found = [[entity.text for entity in row] for row in model.predict(texts)]
     assert found == [["Bob Dan"]] * 20
-
-
-def test_scikit_learns_tools(tiny_backbone, fitted):
-    model = recognizer(tiny_backbone, max_epochs=1)
-    found = GridSearchCV(model, {"loss": ["ce", "dice"]}, cv=2, error_score="raise").fit(X, y)
-    assert len(found.cv_results_["params"]) == 2
-    assert cross_val_score(model, X, y, cv=2, error_score="raise").shape == (2,)
-    assert cross_val_predict(model, X, y, cv=2).shape == (len(X),)
-    assert make_pipeline(model).fit(X, y).predict(X).shape == (len(X),)
-    assert pickle.loads(pickle.dumps(fitted)).predict(X).tolist() == fitted.predict(X).tolist()
-
-
-def test_unfitted():
-    with pytest.raises(NotFittedError):
-        DiceEntityRecognizer().predict(["a"])
 
 
 # ---- what the tagger can
@@ -283,15 +257,6 @@ def test_another_backbone_has_other_words(raw_text_backbones, tiny_backbone):
     assert model.words(["the bus."])[0][-1] == (7, 8)
 
 
-@pytest.mark.slow
-def test_onnx(fitted, tmp_path):
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
-    folder = export_onnx(fitted, tmp_path)
-    found = with_onnx(fitted, folder / "model.onnx").predict(X)
-    assert [[e[:3] for e in row] for row in found] == y
-
-
 def test_the_model_card(fitted, raw_text_backbones, tmp_path):
     card = (fitted.save_pretrained(tmp_path / "a") / "README.md").read_text()
     assert 'aggregation_strategy="first"' in card
@@ -376,7 +341,8 @@ def test_texts_in_which_only_some_entities_were_marked(tiny_backbone):
     outside = [
         [*row, (max(text.find(" "), 0), len(text), "O")] for text, row in zip(X, y, strict=True)
     ]
-    model = recognizer(tiny_backbone, unlabeled="unknown").fit(X, outside)
+    unmarked = [[*row, (0, len(text), None)] for text, row in zip(X, outside, strict=True)]
+    model = recognizer(tiny_backbone).fit(X, unmarked)
     words = [word for text in X for word in model.words([text])[0]]
     # Inside the marked regions all is known, as if the first words alone had not been annotated.
     first = [
@@ -388,26 +354,22 @@ def test_texts_in_which_only_some_entities_were_marked(tiny_backbone):
     assert 0 < model.n_samples_seen_ < len(words)
     for a, b in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
         np.testing.assert_array_equal(a, b)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.unlabeled == clone(model).unlabeled == "unknown"
 
 
 def test_scores_of_texts_in_which_only_some_entities_were_marked(fitted):
-    model = pickle.loads(pickle.dumps(fitted)).set_params(unlabeled="unknown")
-    some = [row[:1] for row in y]
+    model, region = fitted, [[(0, len(text), None)] for text in X]
+    some = [row[:1] + more for row, more in zip(y, region, strict=True)]
     assert model.evaluate(X, some) == {"precision": 1, "recall": 1, "f1": 1}  # others are unknown
     assert str(show_entities("Anna went", [(0, 4, "PER"), (5, 9, "O")])) == "[Anna PER] went"
     predicted = model.predict(X[:1])[0]
     wrong = [(predicted[0].start, predicted[0].end, "O")]
-    assert model.evaluate(X[:1], [[*wrong, predicted[1]]])["precision"] == 0.5
+    assert model.evaluate(X[:1], [[*wrong, predicted[1], *region[0]]])["precision"] == 0.5
 
 
 def test_entities_alone_teach_nothing(tiny_backbone):
-    model = recognizer(tiny_backbone, unlabeled="unknown")
+    unmarked = [[*row, (0, len(text), None)] for text, row in zip(X, y, strict=True)]
     with pytest.raises(ValueError, match=r"mark some regions without entities.*'O'"):
-        model.fit(X, y)
-    with pytest.raises(ValueError, match="unlabeled"):
-        model.set_params(unlabeled="ignore").fit(X, y)
+        recognizer(tiny_backbone).fit(X, unmarked)
 
 
 GLUED = [
@@ -449,7 +411,6 @@ def test_no_entity_begins_with_a_glued_word(fitted, tmp_path):
     card = (tmp_path / "README.md").read_text()
     assert 'aggregation_strategy="first"' in card
     assert 'pipeline_entities(model, ["Ann lives in Rome."], glued="skip")' in card
-    assert "A pipeline of transformers finds these too" in card
     again = DiceEntityRecognizer.from_pretrained(tmp_path)
     assert again.glued == "skip"
     served = transformers.pipeline(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
 
 import numpy as np
@@ -146,15 +145,6 @@ def test_set_output_and_column_transformer(features):
     assert features.feature_names_in_.tolist() == ["text"]
     both = make_column_transformer((features, "text"), (StandardScaler(), ["length"]))
     assert both.fit_transform(frame).shape == (5, 17)
-
-
-def test_pickle_and_the_callers_generators(features):
-    torch.manual_seed(3)
-    expected = torch.rand(1)
-    torch.manual_seed(3)
-    table = features.fit_transform(TEXTS)
-    assert torch.equal(torch.rand(1), expected)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(features)).transform(TEXTS), table)
 
 
 @pytest.mark.parametrize(

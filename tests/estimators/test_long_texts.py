@@ -264,7 +264,3 @@ def test_the_card_of_a_recognizer_says_what_a_pipeline_does(build_backbone, tmp_
     assert span.score == pytest.approx(
         span_probabilities([table], [[("PER", 0, 2)]], model.outputs_)[0][0], abs=1e-5
     )
-    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
-    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"model_max_length": 64}))
-    again = DiceEntityRecognizer.from_transformers(folder).save_pretrained(tmp_path / "again")
-    assert "`model.tokenizer.model_max_length` (64)" in (again / "README.md").read_text()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pickle
 import re
 import sys
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 
 from skdice import (
     DiceClassifier,
@@ -22,6 +26,8 @@ from skdice import (
 )
 from skdice.engine.fit_plan import plan_fit
 from skdice.estimators._documented import documented
+from skdice.losses import TverskyLoss
+from tests.estimators.test_no_rows import KINDS, METHODS
 
 TEXT = [
     DiceTokenClassifier,
@@ -182,11 +188,53 @@ def test_blocks_of_rows_are_predicted_as_all_at_once(tiny_backbone, kind, monkey
     assert max(encoded) == 2
 
 
-@pytest.mark.parametrize("cls", [DiceTokenClassifier, DiceClassifier])
-def test_a_name_from_elsewhere_is_told_the_one_here(cls):
-    with pytest.raises(TypeError, match=f"{cls.__name__} has no 'epochs': did you mean max_epochs"):
-        cls(epochs=3)
-    with pytest.raises(TypeError, match=r"no 'class_weight': give it to the loss, as loss="):
-        cls(class_weight="balanced")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'no_such'"):
-        cls(no_such=1)
+# ---- files, searches and folds, of every text estimator
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pickles_and_folders_predict_the_same(kind, tiny_backbone, tmp_path):
+    cls, params, X, y = KINDS[kind]
+    settings = dict(max_epochs=2, lr=1e-2, loss=TverskyLoss(alpha=0.4, beta=0.6), random_state=0)
+    model = cls(backbone=tiny_backbone, **settings, **params)
+    with pytest.raises(NotFittedError):
+        model.save_pretrained(tmp_path / "never")
+    model.fit(X, y)
+    for _ in range(2):  # the second time over itself
+        folder = model.save_pretrained(tmp_path / "m")
+    read = cls.from_pretrained(folder)
+    assert read.get_params() == {**model.get_params(), "device": "auto"}
+    for other in (read, pickle.loads(pickle.dumps(model))):
+        for name in METHODS:
+            if hasattr(model, name):
+                for a, b in zip(getattr(other, name)(X), getattr(model, name)(X), strict=True):
+                    assert_alike(a, b)
+        assert other.score(X, y) == model.score(X, y)
+        assert (getattr(other, "partial_fit", None) or other.fit)(X, y).n_iter_ in (2, 3)
+
+
+def assert_alike(found, expected):
+    """Equal, but for the rounding of floats in any nesting."""
+    if isinstance(expected, dict):
+        found, expected = list(found.values()), list(expected.values())
+    if isinstance(expected, list | tuple):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            assert_alike(a, b)
+    elif expected is None or isinstance(expected, str):
+        assert found == expected
+    else:
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "several labels"])
+def test_searches_and_folds(kind, tiny_backbone):
+    cls, params, X, y = KINDS[kind]
+    model = cls(backbone=tiny_backbone, max_epochs=1, lr=1e-2, random_state=0, **params)
+    search = GridSearchCV(model, {"loss": ["ce", "dsc"]}, cv=KFold(2), error_score="raise")
+    scores = search.fit(X, y).cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    predicted = cross_val_predict(model, X, y, cv=KFold(2))
+    assert len(search.predict(X)) == len(predicted) == len(X)
+    half = clone(model).fit(X[6:], y[6:])
+    for row, expected in zip(predicted[:6], half.predict(X[:6]), strict=True):
+        assert_alike(row, expected)

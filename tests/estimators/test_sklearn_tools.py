@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 import sklearn
@@ -55,10 +57,6 @@ def rows(X, indices):
     return [X[i] for i in indices]
 
 
-def fit_fold(estimator, X, y, train):
-    return clone(estimator).fit(rows(X, train), rows(y, train))
-
-
 def assert_close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6)
 
@@ -71,129 +69,160 @@ def lowered(X):
     return [x.lower() if isinstance(x, str) else [word.lower() for word in x] for x in X]
 
 
-# ---- DiceSequenceClassifier
+# ---- both kinds of estimators
 
 
 def minus_log_loss(estimator, X, y):
     return -log_loss(y, estimator.predict_proba(X), labels=estimator.classes_)
 
 
-@pytest.mark.parametrize("X", [TEXTS, np.array(TEXTS)], ids=["list", "array"])
-def test_pipeline(classifier, X):
-    pipeline = Pipeline([("lower", FunctionTransformer(lowered)), ("classifier", classifier)])
-    shouted = [text.upper() for text in X]
-    probabilities = pipeline.fit(shouted, Y).predict_proba(shouted)
-    bare = clone(classifier).fit(X, Y)
-    assert_close(probabilities, bare.predict_proba(X))
-    assert pipeline.predict(shouted).tolist() == bare.predict(X).tolist()
-    assert pipeline.classes_.tolist() == ["ham", "spam"]
-    assert pipeline.score(shouted, Y) == bare.score(X, Y)
+def log_likelihood(tagger, X, y):
+    columns = {tag: j for j, tag in enumerate(tagger.classes_)}
+    tables = tagger.predict_proba(X)
+    picked = [
+        table[range(len(tags)), [columns[t] for t in tags]]
+        for table, tags in zip(tables, y, strict=True)
+    ]
+    return np.log(np.concatenate(picked)).mean()
 
 
-def test_grid_search(classifier):
-    pipeline = Pipeline([("classifier", classifier.set_params(loss="tversky"))])
+class Case(NamedTuple):
+    """An estimator with rows, folds and a score that tells small differences."""
+
+    model: Any
+    X: list[Any]
+    y: Any
+    folds: Any
+    score: Any
+
+    def fitted_on(self, train):
+        return clone(self.model).fit(rows(self.X, train), rows(self.y, train))
+
+    def scored_on(self, model, held):
+        return self.score(model, rows(self.X, held), rows(self.y, held))
+
+    def splits(self):
+        return list(self.folds.split(self.X, None if isinstance(self.y, list) else self.y))
+
+
+@pytest.fixture(params=["classifier", "tagger"])
+def case(request, classifier, tagger, sentences):
+    if request.param == "classifier":
+        return Case(classifier, TEXTS, Y, TWO_FOLDS, minus_log_loss)
+    return Case(tagger, *sentences, TAG_FOLDS, log_likelihood)
+
+
+def flat(tables):
+    return np.concatenate([np.ravel(table) for table in tables])
+
+
+def assert_same_tables(one, other, X):
+    assert_close(flat(one.predict_proba(X)), flat(other.predict_proba(X)))
+    assert one.predict(X).tolist() == other.predict(X).tolist()
+
+
+def test_pipeline(case):
+    pipeline = Pipeline([("lower", FunctionTransformer(lowered)), ("model", case.model)])
+    upper = [x.upper() if isinstance(x, str) else [word.upper() for word in x] for x in case.X]
+    pipeline.fit(upper, case.y)
+    bare = clone(case.model).fit(case.X, case.y)
+    assert_close(flat(pipeline.predict_proba(upper)), flat(bare.predict_proba(case.X)))
+    assert pipeline.predict(upper).tolist() == bare.predict(case.X).tolist()
+    assert pipeline.score(upper, case.y) == bare.score(case.X, case.y)
+
+
+def test_grid_search(case):
     alphas = [0.1, 5.0]
     search = GridSearchCV(
-        pipeline,
-        {"classifier__loss__alpha": alphas},
-        cv=TWO_FOLDS,
-        scoring="neg_log_loss",
+        Pipeline([("model", case.model.set_params(loss="tversky"))]),
+        {"model__loss__alpha": alphas},
+        cv=case.folds,
+        scoring=case.score,
         error_score="raise",
-    ).fit(TEXTS, Y)
+    ).fit(case.X, case.y)
     means = []
     for alpha in alphas:
-        one = clone(classifier).set_params(loss=TverskyLoss(alpha=alpha))
+        one = case._replace(model=clone(case.model).set_params(loss=TverskyLoss(alpha=alpha)))
         means.append(
-            np.mean(
-                [
-                    minus_log_loss(fit_fold(one, TEXTS, Y, train), rows(TEXTS, test), Y[test])
-                    for train, test in TWO_FOLDS.split(TEXTS, Y)
-                ]
-            )
+            np.mean([one.scored_on(one.fitted_on(train), test) for train, test in case.splits()])
         )
     assert_close(search.cv_results_["mean_test_score"], means)
     assert_differ(means[0], means[1])
     best = alphas[int(np.argmax(means))]
-    assert search.best_params_ == {"classifier__loss__alpha": best}
-    refit = clone(classifier).set_params(loss=TverskyLoss(alpha=best)).fit(TEXTS, Y)
-    assert_close(search.predict_proba(TEXTS), refit.predict_proba(TEXTS))
+    assert search.best_params_ == {"model__loss__alpha": best}
+    refit = clone(case.model).set_params(loss=TverskyLoss(alpha=best)).fit(case.X, case.y)
+    assert_same_tables(search, refit, case.X)
 
 
-def test_halving_grid_search(classifier):
-    rates = [1e-4, 1e-2]
+def test_halving_grid_search(case):
+    rates, X, y = [1e-4, 1e-2], [*case.X] * 2, [*case.y] * 2
     search = HalvingGridSearchCV(
-        classifier,
+        case.model,
         {"lr": rates},
         factor=2,
         min_resources=16,
-        cv=TWO_FOLDS,
-        scoring="neg_log_loss",
+        cv=case.folds,
+        scoring=case.score,
         random_state=0,
         error_score="raise",
-    ).fit(TEXTS * 2, np.tile(Y, 2))
+    ).fit(X, y)
     assert search.n_resources_ == [16, 32]
     assert search.n_candidates_ == [2, 1]
     first = search.cv_results_["mean_test_score"][:2]
     assert search.best_params_ == {"lr": rates[int(np.argmax(first))]}
-    refit = clone(classifier).set_params(**search.best_params_).fit(TEXTS * 2, np.tile(Y, 2))
-    assert_close(search.predict_proba(TEXTS), refit.predict_proba(TEXTS))
+    refit = clone(case.model).set_params(**search.best_params_).fit(X, y)
+    assert_same_tables(search, refit, case.X)
 
 
-def test_cross_validate(classifier):
+def test_cross_validate(case):
     results = cross_validate(
-        classifier,
-        TEXTS,
-        Y,
-        cv=TWO_FOLDS,
-        scoring=["accuracy", "neg_log_loss"],
+        case.model,
+        case.X,
+        case.y,
+        cv=case.folds,
+        scoring=case.score,
         return_train_score=True,
         return_estimator=True,
         error_score="raise",
     )
-    for i, (train, test) in enumerate(TWO_FOLDS.split(TEXTS, Y)):
-        one = fit_fold(classifier, TEXTS, Y, train)
-        held = rows(TEXTS, test)
-        assert results["test_accuracy"][i] == one.evaluate(held, Y[test])["accuracy"]
-        assert_close(results["test_neg_log_loss"][i], minus_log_loss(one, held, Y[test]))
-        trained = minus_log_loss(one, rows(TEXTS, train), Y[train])
-        assert_close(results["train_neg_log_loss"][i], trained)
-        assert_close(results["estimator"][i].predict_proba(held), one.predict_proba(held))
+    for i, (train, test) in enumerate(case.splits()):
+        one = case.fitted_on(train)
+        assert_close(results["test_score"][i], case.scored_on(one, test))
+        assert_close(results["train_score"][i], case.scored_on(one, train))
+        assert_same_tables(results["estimator"][i], one, rows(case.X, test))
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba"])
-def test_cross_val_predict(classifier, method):
-    classifier.set_params(lr=1e-2, max_epochs=4)  # so that both classes are predicted
-    predicted = cross_val_predict(classifier, TEXTS, Y, cv=TWO_FOLDS, method=method)
-    expected = np.empty_like(predicted)
-    for train, test in TWO_FOLDS.split(TEXTS, Y):
-        expected[test] = getattr(fit_fold(classifier, TEXTS, Y, train), method)(rows(TEXTS, test))
-    if method == "predict":
-        assert predicted.tolist() == expected.tolist()
-        assert set(predicted) == {"ham", "spam"}
-    else:
-        assert_close(predicted, expected)
-        assert_differ(predicted, clone(classifier).fit(TEXTS, Y).predict_proba(TEXTS))
+def test_cross_val_predict(case):
+    case.model.set_params(lr=1e-2, max_epochs=10)  # so that more than one label is predicted
+    predicted = cross_val_predict(case.model, case.X, case.y, cv=case.folds)
+    for train, test in case.splits():
+        found = case.fitted_on(train).predict(rows(case.X, test))
+        assert predicted[test].tolist() == found.tolist()
+    assert len({str(row) for row in predicted}) > 1
+    assert predicted.tolist() != clone(case.model).fit(case.X, case.y).predict(case.X).tolist()
 
 
-def test_learning_curve(classifier):
+def test_learning_curve(case):
     sizes, train_scores, test_scores = learning_curve(
-        classifier,
-        TEXTS,
-        Y,
-        cv=TWO_FOLDS,
-        train_sizes=[5, 8],
-        scoring="neg_log_loss",
+        case.model,
+        case.X,
+        case.y,
+        cv=case.folds,
+        train_sizes=[6, 8],
+        scoring=case.score,
         error_score="raise",
     )
-    assert sizes.tolist() == [5, 8]
+    assert sizes.tolist() == [6, 8]
     assert train_scores.shape == test_scores.shape == (2, 2)
-    for j, (train, test) in enumerate(TWO_FOLDS.split(TEXTS, Y)):
+    for j, (train, test) in enumerate(case.splits()):
         for i, size in enumerate(sizes):
-            one = fit_fold(classifier, TEXTS, Y, train[:size])
-            assert_close(test_scores[i, j], minus_log_loss(one, rows(TEXTS, test), Y[test]))
-            seen = train[:size]
-            assert_close(train_scores[i, j], minus_log_loss(one, rows(TEXTS, seen), Y[seen]))
+            one = case.fitted_on(train[:size])
+            assert_close(test_scores[i, j], case.scored_on(one, test))
+            assert_close(train_scores[i, j], case.scored_on(one, train[:size]))
     assert_differ(test_scores[0], test_scores[1])
+
+
+# ---- DiceSequenceClassifier
 
 
 def test_calibrated_classifier(classifier):
@@ -325,141 +354,6 @@ def test_weights_are_routed_through_cross_validate(classifier):
         score = -log_loss(Y[test], probabilities, sample_weight=WEIGHTS[test])
         assert_close(results["test_score"][i], score)
         assert score != -log_loss(Y[test], probabilities)
-
-
-# ---- DiceTokenClassifier
-
-
-def log_likelihood(tagger, X, y):
-    columns = {tag: j for j, tag in enumerate(tagger.classes_)}
-    tables = tagger.predict_proba(X)
-    picked = [
-        table[range(len(tags)), [columns[t] for t in tags]]
-        for table, tags in zip(tables, y, strict=True)
-    ]
-    return np.log(np.concatenate(picked)).mean()
-
-
-def assert_tables_close(tables, expected):
-    assert_close(np.concatenate(list(tables)), np.concatenate(list(expected)))
-
-
-def test_tagger_in_a_pipeline(tagger, sentences):
-    X, y = sentences
-    pipeline = Pipeline([("lower", FunctionTransformer(lowered)), ("tagger", tagger)])
-    shouted = [[word.upper() for word in row] for row in X]
-    pipeline.fit(shouted, y)
-    bare = clone(tagger).fit(X, y)
-    assert_tables_close(pipeline.predict_proba(shouted), bare.predict_proba(X))
-    assert pipeline.predict(shouted).tolist() == bare.predict(X).tolist()
-    assert pipeline.score(shouted, y) == bare.score(X, y)
-
-
-def test_tagger_in_a_grid_search(tagger, sentences):
-    X, y = sentences
-    pipeline = Pipeline([("tagger", tagger.set_params(loss="tversky"))])
-    alphas = [0.1, 5.0]
-    search = GridSearchCV(
-        pipeline,
-        {"tagger__loss__alpha": alphas},
-        cv=TAG_FOLDS,
-        scoring=log_likelihood,
-        error_score="raise",
-    ).fit(X, y)
-    means = []
-    for alpha in alphas:
-        one = clone(tagger).set_params(loss=TverskyLoss(alpha=alpha))
-        means.append(
-            np.mean(
-                [
-                    log_likelihood(fit_fold(one, X, y, train), rows(X, test), rows(y, test))
-                    for train, test in TAG_FOLDS.split(X)
-                ]
-            )
-        )
-    assert_close(search.cv_results_["mean_test_score"], means)
-    assert_differ(means[0], means[1])
-    best = alphas[int(np.argmax(means))]
-    assert search.best_params_ == {"tagger__loss__alpha": best}
-    refit = clone(tagger).set_params(loss=TverskyLoss(alpha=best)).fit(X, y)
-    assert_tables_close(search.predict_proba(X), refit.predict_proba(X))
-
-
-def test_tagger_in_a_halving_grid_search(tagger, sentences):
-    X, y = sentences
-    rates = [1e-4, 1e-2]
-    search = HalvingGridSearchCV(
-        tagger,
-        {"lr": rates},
-        factor=2,
-        min_resources=16,
-        cv=TAG_FOLDS,
-        scoring=log_likelihood,
-        random_state=0,
-        error_score="raise",
-    ).fit(X * 2, y * 2)
-    assert search.n_resources_ == [16, 32]
-    assert search.n_candidates_ == [2, 1]
-    first = search.cv_results_["mean_test_score"][:2]
-    assert search.best_params_ == {"lr": rates[int(np.argmax(first))]}
-    refit = clone(tagger).set_params(**search.best_params_).fit(X * 2, y * 2)
-    assert_tables_close(search.predict_proba(X), refit.predict_proba(X))
-
-
-def test_tagger_in_cross_validate(tagger, sentences):
-    X, y = sentences
-    results = cross_validate(
-        tagger,
-        X,
-        y,
-        cv=TAG_FOLDS,
-        scoring=log_likelihood,
-        return_train_score=True,
-        return_estimator=True,
-        error_score="raise",
-    )
-    for i, (train, test) in enumerate(TAG_FOLDS.split(X)):
-        one = fit_fold(tagger, X, y, train)
-        held = rows(X, test)
-        assert_close(results["test_score"][i], log_likelihood(one, held, rows(y, test)))
-        trained = log_likelihood(one, rows(X, train), rows(y, train))
-        assert_close(results["train_score"][i], trained)
-        assert_tables_close(results["estimator"][i].predict_proba(held), one.predict_proba(held))
-
-
-def test_tagger_in_cross_val_predict(tagger, sentences):
-    X, y = sentences
-    tagger.set_params(lr=1e-2, max_epochs=10)  # so that more than one tag is predicted
-    predicted = cross_val_predict(tagger, X, y, cv=TAG_FOLDS)
-    assert [len(row) for row in predicted] == [len(row) for row in X]
-    for train, test in TAG_FOLDS.split(X):
-        one = fit_fold(tagger, X, y, train)
-        assert predicted[test].tolist() == one.predict(rows(X, test)).tolist()
-    assert len({tag for row in predicted for tag in row}) > 1
-    assert predicted.tolist() != clone(tagger).fit(X, y).predict(X).tolist()
-
-
-def test_tagger_in_a_learning_curve(tagger, sentences):
-    X, y = sentences
-    sizes, train_scores, test_scores = learning_curve(
-        tagger,
-        X,
-        y,
-        cv=TAG_FOLDS,
-        train_sizes=[6, 8],
-        scoring=log_likelihood,
-        error_score="raise",
-    )
-    assert sizes.tolist() == [6, 8]
-    assert train_scores.shape == test_scores.shape == (2, 2)
-    for j, (train, test) in enumerate(TAG_FOLDS.split(X)):
-        for i, size in enumerate(sizes):
-            seen = train[:size]
-            one = fit_fold(tagger, X, y, seen)
-            held_score = log_likelihood(one, rows(X, test), rows(y, test))
-            assert_close(test_scores[i, j], held_score)
-            assert_close(train_scores[i, j], log_likelihood(one, rows(X, seen), rows(y, seen)))
-    assert_differ(test_scores[0], test_scores[1])
 
 
 # ---- both

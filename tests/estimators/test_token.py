@@ -12,12 +12,11 @@ from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from scipy.special import log_softmax
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skdice import DiceTokenClassifier
 from skdice.engine.fit_plan import encode
-from skdice.losses import LOSSES, TverskyLoss
+from skdice.losses import LOSSES
 from skdice.metrics import Fbeta, span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.resampling import TextUnderSampler
@@ -213,73 +212,6 @@ def test_plain_tags_score_as_token_accuracy(tiny_backbone):
         (a, b) for t, p in zip(y, tagger.predict(X), strict=True) for a, b in zip(t, p, strict=True)
     ]
     assert tagger.score(X, y) == pytest.approx(np.mean([a == b for a, b in pairs]))
-
-
-def test_scikit_learn_tools_take_ragged_lists(tagger, sentences):
-    X, y = sentences
-    grid = GridSearchCV(tagger, {"loss": ["ce", "dsc"]}, cv=2, error_score="raise").fit(X, y)
-    assert grid.cv_results_["mean_test_score"].shape == (2,)
-    assert cross_val_score(tagger, X, y, cv=2).shape == (2,)
-    predicted = cross_val_predict(tagger, X, y, cv=2)
-    assert [len(row) for row in predicted] == [len(row) for row in y]
-    span_f1_score(y, predicted)
-
-
-@pytest.mark.parametrize("loss", ["tversky", TverskyLoss(alpha=0.5, beta=0.5)])
-def test_loss_parameters_are_searchable(tagger, sentences, loss):
-    X, y = sentences
-    tagger.set_params(loss=loss)
-    assert loss == "tversky" or tagger.get_params()["loss__alpha"] == 0.5
-    grid = GridSearchCV(tagger, {"loss__alpha": [0.2, 0.8]}, cv=2, error_score="raise").fit(X, y)
-    assert grid.best_estimator_.loss.alpha in (0.2, 0.8)
-
-
-def test_clone_and_repr(tagger):
-    copy = clone(tagger.set_params(loss=TverskyLoss(alpha=0.2, beta=0.8)))
-    assert copy.loss is not tagger.loss
-    assert copy.get_params()["loss__alpha"] == 0.2
-    assert "TverskyLoss(alpha=0.2" in repr(copy)
-
-
-def test_nothing_before_fit(tagger, sentences):
-    assert not [a for a in vars(tagger) if a.endswith("_") and not a.startswith("_")]
-    for method in (tagger.predict, tagger.predict_proba):
-        with pytest.raises(NotFittedError):
-            method(sentences[0])
-    with pytest.raises(NotFittedError):
-        tagger.score(*sentences)
-    with pytest.raises(NotFittedError):
-        tagger.save_pretrained("never-made")
-
-
-def test_pickle_and_files_predict_the_same(tagger, sentences, tmp_path):
-    X, y = sentences
-    tagger.set_params(loss=TverskyLoss(alpha=0.4, beta=0.6), constrained=True).fit(X, y)
-    folder = tagger.save_pretrained(tmp_path / "model")
-    assert {"skdice.json", "model.safetensors", "config.json"} <= {p.name for p in folder.iterdir()}
-    assert not list(folder.glob(".writing*"))
-    read = DiceTokenClassifier.from_pretrained(folder)
-    assert read.loss.alpha == 0.4
-    assert read.get_params()["lr"] == tagger.lr
-    for other in (read, pickle.loads(pickle.dumps(tagger))):
-        for a, b in zip(tagger.predict_proba(X), other.predict_proba(X), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-6)
-        assert other.predict(X).tolist() == tagger.predict(X).tolist()
-    tagger.save_pretrained(folder)  # over itself
-    read.partial_fit(X, y)  # a loaded estimator can be trained on
-
-
-def test_damaged_or_foreign_folders_are_refused(tagger, sentences, tmp_path):
-    from skdice import DiceSequenceClassifier
-
-    with pytest.raises(ValueError, match="holds no skdice"):
-        DiceTokenClassifier.from_pretrained(tmp_path)
-    folder = tagger.fit(*sentences).save_pretrained(tmp_path / "m")
-    with pytest.raises(ValueError, match="DiceTokenClassifier, not a DiceSequence"):
-        DiceSequenceClassifier.from_pretrained(folder)
-    (folder / "skdice.json").write_text('{"format": ')
-    with pytest.raises(ValueError, match="damaged"):
-        DiceTokenClassifier.from_pretrained(folder)
 
 
 def test_partial_fit_trains_one_epoch_and_warm_start_goes_on(tagger, sentences):

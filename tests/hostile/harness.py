@@ -3,14 +3,11 @@
 `targets()` lists the public functions, constructors and methods; `attack()` makes a valid call of
 one, replaces one argument after another by values that it was not made for, and counts:
 
-refused   A ValueError or TypeError (OSError for a path, ImportError for a missing extra), whose
-          message names the parameter; nothing has changed.
-wrong     Any other exception, or one that does not name the parameter.
+refused   An error; nothing has changed. Whose words it has is no matter here.
 silent    A result though the value is plainly not legal for this parameter, or a result that holds
           NaN. What is legal is read from the annotation and the docstring: see `Domain`.
 changed   An object, an argument, a file or the state of the process differs after a refusal; or the
           data, or a model that the call does not train, after a call that succeeded.
-slow      No answer within the time limit.
 legal     A result for a value that the parameter's domain holds, or may hold.
 
 An estimator keeps what its constructor gets and checks it in `fit`, as scikit-learn asks. So its
@@ -27,12 +24,8 @@ import copy
 import functools
 import inspect
 import io
-import linecache
 import os
 import random
-import re
-import signal
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -49,7 +42,7 @@ from sklearn.base import BaseEstimator
 
 from tests.hostile.makers import QUICK, Makers
 from tests.hostile.surface import Target
-from tests.hostile.values import ENDLESS, HUGE, MAY_BE_NAN, PATHS, ROWS, VALUES, Domain
+from tests.hostile.values import MAY_BE_NAN, ROWS, VALUES, Domain
 
 PARTNERS = {"X_val": "y_val", "y_val": "X_val"}
 PLAIN = frozenset((type(None), bool, int, str, bytes))
@@ -142,24 +135,6 @@ def holds_nan(result: Any, depth: int = 0) -> bool:
 # ---- the attack
 
 
-class TooSlow(BaseException):
-    """A call took longer than its limit."""
-
-
-@contextmanager
-def limit(seconds: float) -> Iterator[None]:
-    def stop(*_: Any) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 @dataclass
 class Result:
     """One hostile call."""
@@ -180,7 +155,6 @@ class Harness:
 
     folder: Path
     backbone: str
-    seconds: float = 10.0
     makers: Makers = field(init=False)
     kinds: dict[str, str] = field(default_factory=dict)
     instances: dict[Any, Any] = field(default_factory=dict)
@@ -280,10 +254,10 @@ class Harness:
         errors = []
         for kind in Makers.KINDS:
             try:
-                with quiet(), limit(60):
+                with quiet():
                     self.trained = None
                     self.call(target, self.arguments(target, kind), kind)
-            except (Exception, TooSlow) as error:
+            except Exception as error:
                 errors.append(f"  {kind}: {type(error).__name__}: {str(error)[:200]}")
                 continue
             self.kinds[target.name] = kind
@@ -302,9 +276,7 @@ class Harness:
         results = []
         for domain in target.domains:
             for name in values(domain.name):
-                if name in HUGE and domain.name in ENDLESS:
-                    continue
-                if domain.name == "n_jobs" and name in ("-1", "int8"):
+                if domain.name == "n_jobs" and name == "-1":
                     continue  # legal, and on a busy machine processes take long to start
                 results.append(self.throw(target, domain, name, kind))
         return results
@@ -335,14 +307,9 @@ class Harness:
         before |= {"an argument": mark(watched), "the data": mark(_data(watched))}
         self.around = {}
         try:
-            with quiet(), limit(self.seconds):
+            with quiet():
                 returned = self.call(target, dict(arguments), kind)
-        except TooSlow:
-            self.forget(target, kind)
-            return result("slow", f"no answer in {self.seconds} s")
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
+        except Exception as error:
             message = f"{type(error).__name__}: {_plain(str(error))[:160]}"
             around = self._around()
             after = {"the object": mark(instance), "an argument": mark(watched), **around}
@@ -351,23 +318,6 @@ class Harness:
                 _restore(before["the process"])
                 return result("changed", f"{changed} changed by the refusal {message}")
             self.around = around
-            allowed: tuple[type, ...] = (ValueError, TypeError, ImportError)
-            if domain.name in PATHS | {"repo_id"} or "Path" in domain.types:  # or the hub's answer
-                allowed += (OSError,)
-            if not isinstance(error, allowed) or isinstance(error, UnicodeError):
-                return result("wrong", message)
-            if isinstance(error, OSError):  # it says which file
-                return result("refused", message)
-            if callable(value) and domain.is_called and isinstance(error, (TypeError, ValueError)):
-                return result("refused", message)  # a function of other arguments
-            if not (
-                domain.name.removesuffix("es") in str(error)
-                # Rows that do not fit each other are refused by the name of either.
-                or (domain.name in ROWS and re.search(r"\b[Xy]\b", str(error)))
-                or _quotes(domain, value, str(error))
-                or _is_sklearns(error)
-            ):
-                return result("wrong", f"does not name {domain.name}: {message}")
             return result("refused", message)
         found = self.kept(target, instance, watched)
         if "the object" not in found:
@@ -399,14 +349,6 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> str:
     return ""
 
 
-def _is_sklearns(error: BaseException) -> bool:
-    """Whether scikit-learn or imbalanced-learn refused the value, in words that its users know."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    lines = [linecache.getline(frame.filename, (frame.lineno or 0) - i) for i in range(8)]
-    theirs = any(f"/{name}/" in frame.filename for name in ("sklearn", "imblearn"))
-    return theirs and any(line.lstrip().startswith("raise ") for line in lines)
-
-
 def _plain(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode().replace("\n", " ")
 
@@ -416,15 +358,6 @@ def _shown(thing: Any) -> str:
         return _plain(repr(thing)[:100])
     except Exception as error:  # the repr of what should have been refused
         return f"{type(thing).__name__}, whose repr raises {type(error).__name__}"
-
-
-def _quotes(domain: Domain, value: Any, message: str) -> bool:
-    """Whether a refused path stands in the message, which says as much as its parameter."""
-    return (
-        (domain.name in PATHS or "Path" in domain.types)
-        and bool(str(value))
-        and (str(value) in message or repr(value) in message or repr(str(value)) in message)
-    )
 
 
 def _restore(state: dict[str, Any]) -> None:
@@ -447,7 +380,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def harness(folder: Path, backbone: str, seconds: float = 10.0) -> Iterator[Harness]:
+def harness(folder: Path, backbone: str) -> Iterator[Harness]:
     """A harness whose hub is in this process."""
     from tests.fake_hub import fake_hub, use_hub
 
@@ -455,11 +388,11 @@ def harness(folder: Path, backbone: str, seconds: float = 10.0) -> Iterator[Harn
         use_hub(patch, hub, folder / "hub")
         (folder / "here").mkdir()
         patch.chdir(folder / "here")  # a name that is taken for a folder is made there
-        yield Harness(folder, backbone, seconds)
+        yield Harness(folder, backbone)
 
 
 def table(results: list[Result]) -> str:
     """Calls by outcome."""
     counts = Counter(result.outcome for result in results)
-    outcomes = ("refused", "legal", "wrong", "silent", "changed", "slow")
+    outcomes = ("refused", "legal", "silent", "changed")
     return ", ".join(f"{counts[name]:,} {name}" for name in outcomes)

@@ -61,14 +61,7 @@ TABLE = {
     "span_probabilities_classes": ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"],
     "spans": SPANS,
     "ids": [f"q{i}" for i in range(len(ANSWERS))],
-    "expected_calibration_error_y_true": [
-        0,
-        1,
-        0,
-        1,
-        1,
-        0,
-    ],
+    "expected_calibration_error_y_true": [0, 1, 0, 1, 1, 0],
     "scores y_proba": [0.2, 0.7, 0.4, 0.9, 0.3, 0.1],
     "per_thousand": 50,
     "matrix": [[0, 1], [20, 0]],
@@ -238,7 +231,7 @@ class Makers:
     def a_path(self, kind: str) -> Any:
         from skdice.datasets import write_conll
 
-        path = self.folder / {"texts": "t.csv", "answers": "s.json", "spans": "m.json"}.get(
+        path = self.folder / {"texts": "t.csv", "answers": "s.json"}.get(
             kind, "c.conllu" if kind == "numbers" else "c.conll"
         )
         if kind == "texts":
@@ -260,12 +253,6 @@ class Makers:
                 for i, (question, context) in enumerate(self.a_X(kind))
             ]
             path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
-        elif kind == "spans":
-            record = {
-                "context": "anna met bob", "query": "Who?", "entity_label": "PER",
-                "start_position": [0, 2], "end_position": [0, 2], "qas_id": "0.0",
-            }  # fmt: skip
-            path.write_text(json.dumps([record]))
         elif kind == "numbers":
             columns = "1\tanna\tanna\tPROPN\tNNP\t_\t0\troot\t_\t_\n"
             path.write_text(columns + "\n" + columns)
@@ -286,12 +273,6 @@ class Makers:
         return self.folder / "written" / "p.json"
 
     a_to_json_path = a_take_runs_path = a_write_squad_predictions_path
-
-    @functools.cache  # noqa: B019
-    def a_with_onnx_path(self, kind: str) -> Any:
-        from skdice.export import export_onnx
-
-        return export_onnx(self.model(kind), self.folder / f"onnx-{kind}") / "model.onnx"
 
     def a_folder(self, kind: str) -> Any:
         return self.folder / "written"
