@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,23 +33,14 @@ def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
             yield file
         return
     target = Path(os.path.realpath(path))
-    kept = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "its folder is not there", str(target))
     temporary = target.with_name(f".{target.name[:50]}.writing-{secrets.token_hex(4)}")
     try:
-        file = open(  # noqa: SIM115
-            temporary,
-            mode.replace("w", "x"),
-            encoding=encoding,
-            opener=lambda name, flags: os.open(name, flags, 0o666 if kept is None else kept),
-        )
-    except OSError as error:
-        error.filename = str(target)  # the name that the user knows
-        raise
-    try:
-        with file:
+        with temporary.open(mode.replace("w", "x"), encoding=encoding) as file:
+            if target.exists():
+                shutil.copymode(target, temporary)
             yield file
-        if kept is not None:
-            os.chmod(temporary, kept)  # without the mask of new files
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -12,9 +12,6 @@ from transformers.pipelines import get_supported_tasks
 
 from skdice import estimators
 from skdice.engine.adapters import PEFT_TYPES
-from skdice.inputs.answers import as_questions
-from skdice.inputs.sentences import as_sentences
-from skdice.inputs.texts import as_texts
 from skdice.tasks import TASKS
 from skdice.tasks.cards import card_of
 from skdice.tasks.files import files_of
@@ -46,9 +43,7 @@ def test_what_other_libraries_call_it(name):
 @pytest.mark.parametrize("name", TASKS)
 def test_the_example_is_input_of_the_task(name):
     X = ast.literal_eval(card_of(TASKS[name]).example)
-    rows_are = files_of(TASKS[name]).rows_are
-    read = {"blocks": as_sentences, "json": as_questions}.get(rows_are, as_texts)
-    assert len(read(X)) == 1
+    assert len(TASKS[name].inputs(X)) == 1
 
 
 def test_a_report_of_entities_leaves_regions_out_as_scores_do():

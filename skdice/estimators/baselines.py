@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
@@ -119,7 +120,7 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     char_ngrams: tuple[int, int] = (2, 4)
     Cs: tuple[float, ...] = (1, 10, 100)
     cv: int = 3
-    pos_label: Any = None
+    pos_label: Hashable | None = None
     sampler: Sampler | None = None
     random_state: int | np.random.RandomState | None = None
 

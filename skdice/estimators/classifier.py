@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -28,7 +28,7 @@ class NumericNet(FineTuningNet):
         """Rows of numbers with class indices, as skorch users give them, or such a data set."""
         return X if isinstance(X, NumericDataset) else NumericDataset(X, y)
 
-    def layout(self, dataset: Any) -> None:
+    def layout(self, dataset: object) -> None:
         """There is none: all rows are equally long."""
 
     @torch.no_grad()
@@ -131,7 +131,7 @@ class DiceClassifier(FromLogits, NetEstimator):
         "module": [nn.Module, callable, None],
     }
 
-    pos_label: Any = None
+    pos_label: Hashable | None = None
     hidden_layer_sizes: tuple[int, ...] = ()
     module: nn.Module | Callable[[int, int], nn.Module] | None = None
     max_epochs: int = 100

@@ -23,7 +23,7 @@ def fitted_on(estimator: Model, X: Data, y: Data, rows: np.ndarray, params: dict
     return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)
 
 
-def group_folds(cv: Any, stratified: bool) -> Any:
+def group_folds(cv: object, stratified: bool) -> Any:
     """A splitter that keeps groups together, for a number of folds; any other `cv` as it is."""
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         return cv
@@ -42,7 +42,9 @@ def probabilities_of(model: Model, X: Data) -> tuple[np.ndarray, Any]:
     return classes, table
 
 
-def aligned(tables: Sequence[Any], classes: Sequence[Any], every: Any = None) -> list[Any]:
+def aligned(
+    tables: Sequence[Any], classes: Sequence[Any], every: np.ndarray | None = None
+) -> list[Any]:
     """Tables of all folds with the columns of all classes, 0 where a fold lacked a class.
 
     Parameters

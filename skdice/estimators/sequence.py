@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -85,7 +86,7 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
         "window_pooling": [StrOptions(set(POOLINGS))],
     }
 
-    pos_label: Any = None
+    pos_label: Hashable | None = None
     pooling: str = "mean"
     long_texts: str = "windows"
     window_pooling: str = "max"

@@ -18,7 +18,7 @@ from torch import nn
 from skdice import backbones
 from skdice._checks import checked, shown
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._types import Data, Weights
+from skdice._types import Data, Rows, Weights
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
@@ -200,7 +200,7 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
 
     @available_if(lambda self: self.task.has_classes)
     def partial_fit(
-        self, X: Data, y: Data, classes: Any = None, *, sample_weight: Weights = None
+        self, X: Data, y: Data, classes: Rows | None = None, *, sample_weight: Weights = None
     ) -> Self:
         """Train one more epoch on these examples, at the constant rate `lr`.
 
@@ -290,7 +290,7 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
     def _outputs_of(self, sources: Any, encoded: EncodedDataset) -> list[Any]:
         return self.task.row_outputs(self, self._logits_by_row(len(sources), encoded))
 
-    def _row_outputs(self, inputs: Any) -> Blocks:
+    def _row_outputs(self, inputs: list[Any]) -> Blocks:
         for sources, rows in self._windows_with_logits(inputs):
             yield sources, self.task.row_outputs(self, rows)
 

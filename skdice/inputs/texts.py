@@ -14,6 +14,7 @@ from scipy import sparse
 
 from skdice.inputs.rows import as_row_list, is_ordered, plain_values
 
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair
 _CONVERT = "convert it with str(); if it is missing, drop the row or fill it with ''"
 
 
@@ -121,26 +122,18 @@ def as_single_texts(X: Any, *, may_be_empty: bool = False) -> list[str]:
 
 def is_text(text: str) -> bool:
     """Return True if a string holds characters alone, and no half of a surrogate pair."""
-    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
+    return text.isascii() or _HALF.search(text) is None
 
 
 def check_characters(text: str, where: str) -> None:
     """Refuse what no tokenizer reads."""
-    if is_text(text):
-        return
-    both, half = "[\ud800-\udbff][\udc00-\udfff]", r"[\ud800-\udfff]"
-    found = re.search(f"{both}|{half}", text)
-    assert found is not None
-    if len(found[0]) == 2:
-        problem = "a surrogate pair, which is one character in two"
-        remedy = "join all by text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
-    elif "\udc80" <= found[0] <= "\udcff":  # as errors="surrogateescape" leaves it
-        problem = f"the byte {ord(found[0]) - 0xDC00:#x}, which was not decoded"
-        remedy = "read the text with its own encoding, such as encoding='latin-1'"
-    else:
-        problem = "half of a surrogate pair, which is no character"
-        remedy = "replace it by text.encode('utf-8', 'replace').decode()"
-    raise ValueError(f"{where} holds {problem}, at character {found.start()}: {remedy}")
+    if found := None if text.isascii() else _HALF.search(text):
+        raise ValueError(
+            f"{where} holds half of a surrogate pair at character {found.start()}, as of a byte "
+            "that was not decoded: read the text with its own encoding, such as "
+            "encoding='latin-1', or mend it by text.encode('utf-16', 'surrogatepass')"
+            ".decode('utf-16', 'replace')"
+        )
 
 
 def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X") -> int:

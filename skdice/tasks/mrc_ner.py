@@ -23,7 +23,7 @@ from skdice.losses.span_ends import HeadsLoss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags
 from skdice.tags.spans import ScoredSpan, Span, flat_spans
-from skdice.tasks._base import Task
+from skdice.tasks._base import Blocks, Task
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts
 from skdice.text.queries import check_queries
@@ -215,7 +215,7 @@ class MRC(Task):
         scores = span_precision_recall_fscore_support(true, found, average="micro")[:3]
         return dict(zip(("precision", "recall", "f1"), scores, strict=True))
 
-    def validation_score(self, model: Model, held: Examples, blocks: Any) -> float:
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
         """Return F1 of spans, whatever `predict` gives."""
         found = (row for block in blocks for row in self.spans(model, *block))
         return self.rate(model, held.targets, found)["f1"]

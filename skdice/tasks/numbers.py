@@ -33,6 +33,7 @@ from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
 from skdice.losses.of_estimator import losses_in
 from skdice.tasks.classification import Classification
+from skdice.text.long_texts import Cuts
 
 POSITIVES = 30  # that a batch holds on average, where its size is "auto"
 FEW_POSITIVES = 3  # on average: with fewer, most batches teach an overlap loss little
@@ -73,7 +74,7 @@ class Numbers(Classification):
     def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse nothing: there is no head to agree with."""
 
-    def _set_width(self, model: Model, inputs: Any, mode: Mode) -> None:
+    def _set_width(self, model: Model, inputs: Data, mode: Mode) -> None:
         """Do nothing: the number of features was set as the rows were read."""
 
     def build(
@@ -113,7 +114,7 @@ class Numbers(Classification):
             _tell_of_few_positives(model, len(data), share)
         return loss
 
-    def encode(self, model: Model, sources: Any, cuts: Any = None) -> Any:
+    def encode(self, model: Model, sources: Data, cuts: Cuts | None = None) -> Any:
         """Return the rows."""
         return sources
 

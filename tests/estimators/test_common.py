@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,17 +33,7 @@ import skdice
 import skdice.resampling
 from skdice import (
     BiasTunedClassifier,
-    BiasTunedTagger,
-    CRFTagger,
     DiceClassifier,
-    DiceEntityRecognizer,
-    DiceMRCTagger,
-    DiceMultiSpanAnswerer,
-    DiceQuestionAnswerer,
-    DiceSequenceClassifier,
-    DiceTokenClassifier,
-    TfidfClassifier,
-    TransformerFeatures,
 )
 from skdice.model_selection import LossSearchCV
 from skdice.resampling import (
@@ -56,17 +45,11 @@ from skdice.resampling import (
 )
 from skdice.text import Entity
 from tests.data import (
-    ANSWERS,
-    ENTITIES,
-    JOINED,
-    LABELS,
     PAIRS,
-    QUESTIONS,
     SENTENCES,
-    SPANS,
     TAGS,
-    TEXTS,
 )
+from tests.estimators.every import TEXT_ESTIMATORS
 
 # By name of the check, with the reason; empty, and to be kept so.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
@@ -118,37 +101,6 @@ def test_samplers_refuse_numbers_to_regress_on(sampler):
 # ---- text
 
 
-def _tiny(cls, **params):
-    return lambda backbone: cls(backbone=backbone, max_epochs=1, random_state=0, **params)
-
-
-# Name -> how to make it, X, y.
-TEXT_ESTIMATORS: dict[str, tuple[Callable[[str], Any], Any, Any]] = {
-    "sequence": (_tiny(DiceSequenceClassifier, loss="dsc"), TEXTS, LABELS),
-    "sequence pairs": (_tiny(DiceSequenceClassifier), PAIRS, np.array([1, 0, 0] * 4)),
-    "token": (_tiny(DiceTokenClassifier, loss="dsc"), SENTENCES, TAGS),
-    "reader": (_tiny(DiceQuestionAnswerer, loss="dsc"), QUESTIONS, ANSWERS),
-    "mrc tagger": (_tiny(DiceMRCTagger, loss="dsc"), SENTENCES, TAGS),
-    "mrc tagger spans": (_tiny(DiceMRCTagger), SENTENCES, SPANS),
-    "recognizer": (_tiny(DiceEntityRecognizer), JOINED, ENTITIES),
-    "multi-span reader": (_tiny(DiceMultiSpanAnswerer), QUESTIONS, ANSWERS),
-    "tfidf": (lambda backbone: TfidfClassifier(cv=2, random_state=0), TEXTS, LABELS),
-    "crf": (lambda backbone: CRFTagger(), SENTENCES, TAGS),
-    "features": (lambda backbone: TransformerFeatures(backbone=backbone), TEXTS, LABELS),
-    "features pairs": (lambda backbone: TransformerFeatures(backbone=backbone), PAIRS, None),
-    "tuned sequence": (
-        lambda backbone: BiasTunedClassifier(_tiny(DiceSequenceClassifier)(backbone), cv=2),
-        TEXTS,
-        LABELS,
-    ),
-    "tuned token": (
-        lambda backbone: BiasTunedTagger(
-            _tiny(DiceTokenClassifier)(backbone), cv=2, random_state=0
-        ),
-        SENTENCES,
-        TAGS,
-    ),
-}
 # Rows that differ, so that another draw is another result.
 MANY = [[*tokens, f"word{i}"] for i, tokens in enumerate(SENTENCES)]
 MANY_TAGS = [[*tags, "O"] for tags in TAGS]

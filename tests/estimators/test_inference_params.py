@@ -210,14 +210,6 @@ def test_net_params_come_first(tiny_backbone):
     np.testing.assert_array_equal(numbers_of(model.set_params(precision="bf16"), UNEVEN), before)
 
 
-def test_a_model_from_files_obeys(fitted, tmp_path):
-    model = fitted("texts")
-    half = numbers_of(copy.deepcopy(model).set_params(precision="bf16"), UNEVEN_TEXTS)
-    read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
-    np.testing.assert_array_equal(numbers_of(read, UNEVEN_TEXTS), numbers_of(model, UNEVEN_TEXTS))
-    np.testing.assert_array_equal(numbers_of(read.set_params(precision="bf16"), UNEVEN_TEXTS), half)
-
-
 def test_features_obey_or_refuse(tiny_backbone):
     features = TransformerFeatures(backbone=tiny_backbone).fit(UNEVEN_TEXTS)
     full = features.transform(UNEVEN_TEXTS)

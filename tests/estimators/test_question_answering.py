@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skdice import DiceQuestionAnswerer
 from skdice.backbones import load_tokenizer
 from skdice.engine.encoded import EncodedDataset
 from skdice.exceptions import CollapseWarning, DataWarning, TruncationWarning
@@ -79,7 +80,7 @@ def test_a_probability_does_not_depend_on_how_many_answers_are_asked_for(tiny_ba
         )
 
 
-def test_the_null_threshold(tiny_backbone):
+def test_the_null_threshold(tiny_backbone, tmp_path):
     answerable = [(x, y) for x, y in zip(X, Y, strict=True) if y]
     always = reader(tiny_backbone).fit([x for x, _ in answerable], [y for _, y in answerable])
     assert always.null_threshold_ == float("inf")
@@ -87,6 +88,9 @@ def test_the_null_threshold(tiny_backbone):
     never = reader(tiny_backbone, null_threshold=-1e9).fit(X, Y)
     assert not any(never.predict(X))
     tuned = reader(tiny_backbone, max_epochs=3).fit(X, Y, X_val=X, y_val=Y)
+    for model in (tuned, always):
+        read = DiceQuestionAnswerer.from_pretrained(model.save_pretrained(tmp_path / "m"))
+        assert read.null_threshold_ == model.null_threshold_
     scores = []
     for threshold in np.linspace(-20, 20, 81):
         tuned_threshold, tuned.null_threshold_ = tuned.null_threshold_, threshold
