@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ class Pushed:
         private : bool or None, default=None
             Of a repository that is made; None takes the organisation's setting.
         metrics, card : dict or None, default=None
-            As in `save_pretrained`.
+            As in `save_pretrained`; the backbone's license is fetched from the hub.
         token : str or None, default=None
             None is the one that ``hf auth login`` stored.
 
@@ -75,14 +76,20 @@ class Pushed:
         ValueError
             If `repo_id` is no possible name of a repository.
         """
-        from huggingface_hub import HfApi
+        from huggingface_hub import HfApi, hf_hub_download
+        from huggingface_hub.errors import HfHubHTTPError
 
         check_is_fitted(self)
         if not backbones.is_hub_id(repo_id):
             raise ValueError(
                 f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
             )
-        kind = type(getattr(self, "estimator_", self)).__name__
+        inner: Any = getattr(self, "estimator_", self)
+        kind, backbone = type(inner).__name__, str(getattr(inner, "backbone", "."))
+        if backbones.is_hub_id(backbone) and not Path(backbone).is_dir():
+            # It may be private, or have no card.
+            with contextlib.suppress(HfHubHTTPError, OSError):
+                hf_hub_download(backbone, "README.md", revision=inner.revision, token=token)
         with tempfile.TemporaryDirectory() as temporary:
             folder = self.save_pretrained(temporary, metrics=metrics, card=card)
             api = HfApi(token=token)
