@@ -57,13 +57,14 @@ def mathml(block):
 
 def one_panel(app):
     """Make the thumbnail of a wide picture from its first panel, whose words can be read."""
-    for thumb in Path(app.srcdir, "auto_examples").rglob("images/thumb/*_thumb.png"):
-        picture = Image.open(thumb.parents[1] / thumb.name.replace("_thumb", "_001")).convert("RGB")
+    for path in Path(app.srcdir, "auto_examples").rglob("images/*_001.png"):
+        picture = Image.open(path).convert("RGB")
         if picture.width > 1.8 * picture.height:
             is_white = (np.asarray(picture) > 250).all(axis=(0, 2))
             least = int(0.6 * picture.height)  # a panel is no narrower; its frame is not white
             end = least + int(is_white[least:].argmax())
             panel = picture.crop((0, 0, end, picture.height))
+            thumb = path.parent / "thumb" / path.name.replace("_001", "_thumb")
             ImageOps.pad(panel, (400, 280), color="white").save(thumb)
 
 
