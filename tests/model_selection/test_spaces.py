@@ -134,7 +134,6 @@ class Counts(Loss):
         ({"loss": ["ce", CompoundLoss()]}, None),
         ({"lr": [0.1]}, "'lr' is searched, which heads have in common"),
         ({"loss": ["ce", Counts()]}, "Counts has no functional form, which heads need"),
-        ({"loss": CategoricalDistribution(["ce"])}, None),
         ({"loss": [CompoundLoss()], "loss__second": [Counts()]}, "Counts has no functional form"),
         ({"loss": lambda params: Counts()}, "a function gives the loss"),
     ],
@@ -142,5 +141,8 @@ class Counts(Loss):
 def test_losses_that_cannot_share(space, why):
     full = FullFits(BASE, [loss_space("tversky"), space], X, Y, [], {}, None, {}, np.nan)
     assert (why_no_heads(full) or "").startswith(why or "nothing") == (why is not None)
-    full.estimator = DiceClassifier(loss=Counts())
+    with pytest.warns(UserWarning, match="Choices for a categorical distribution"):
+        full.spaces = [{"loss": CategoricalDistribution(["ce", Counts()])}]
+    assert "Counts has no functional form" in why_no_heads(full)
+    full.spaces, full.estimator = [loss_space("tversky")], DiceClassifier(loss=Counts())
     assert why_no_heads(full)
