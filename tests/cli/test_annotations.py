@@ -40,9 +40,7 @@ def folder(tmp_path_factory, tiny_backbone):
     return folder
 
 
-@pytest.mark.parametrize(
-    "format", ["auto", "jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"]
-)
+@pytest.mark.parametrize("format", ["auto", "jsonl", "doccano", "label-studio", "prodigy", "brat"])
 def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
     new = ["anna is in rome, 👍", "bob sings 👍 in paris"]
     recognizer = DiceEntityRecognizer.from_pretrained(folder / "m")
@@ -119,7 +117,6 @@ def test_compare(folder, tmp_path, tiny_backbone):
     [
         ("a.json", "label-studio"),
         ("a.jsonl", "prodigy"),
-        ("a.json", "spacy"),
         ("a", None),
         ("a.jsonl", None),
         ("a.conll", None),

@@ -165,8 +165,10 @@ def test_columns_of_tokens_and_tags_are_obeyed_in_every_form(tmp_path):
 
 def test_a_column_named_by_a_number(tmp_path):
     path = put(tmp_path, "2020,2021\nsee you,ham\nwin now,spam\n", "a.csv")
+    with pytest.raises(ValueError, match="no header: give header=True if the first line names"):
+        read_dataset(path, label_column=2021, text_columns=0)
     for column in (2021, "2021"):  # the command line gives a number
-        data = read_dataset(path, label_column=column, text_columns=0)
+        data = read_dataset(path, label_column=column, text_columns=0, header=True)
         assert (data.X, data.y) == (["see you", "win now"], ["ham", "spam"])
         assert data.table.given()["label_column"] == "2021"
 

@@ -72,7 +72,7 @@ def test_a_file_to_predict_becomes_rows_without_y(tmp_path, name, text, task, ro
 
 def test_rows_of_a_tool_are_written_by_its_format(tmp_path):
     texts, meta = ["Ann sings", "It rains"], [{"id": 7}, {"id": 8}]
-    for name in ("doccano", "prodigy", "label-studio", "spacy", "bioc", "jsonl"):
+    for name in ("doccano", "prodigy", "label-studio", "jsonl"):
         path = write_annotations(tmp_path / f"{name}.json", texts, [ENTITIES, []], name, meta)
         rows = READERS["entities"].read(source_of(path, "utf-8", {}), {"format": name}).rows
         found = [(row.x, row.y, str(row.meta["id"])) for row in rows]
