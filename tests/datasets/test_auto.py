@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
@@ -100,29 +99,6 @@ def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
     with pytest.raises(ValueError, match="one column only") as error:
         read_dataset(put(tmp_path, "see you\n\nwin it now\n", "a"))
     assert "tagging" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.csv", "id,text,label\n1,see you,ham\n2,win now,spam\n"),
-        ("a.conll", "Ann\tB-PER\n\nRome\tB-LOC\n"),
-        ("a.jsonl", '{"text": "a b", "label": "x"}\n{"text": "c d", "label": "y"}\n'),
-        ("b.jsonl", '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}\n'),
-        ("a.tsv", "text\tlabel\nsee you\tham\nwin now\tspam\n"),
-    ],
-)
-def test_a_file_is_opened_once(tmp_path, monkeypatch, name, text):
-    path, opened, plain = put(tmp_path, text, name), [], io.open
-
-    def counted(file, *args, **how):
-        if str(file) == str(path):
-            opened.append(file)
-        return plain(file, *args, **how)
-
-    monkeypatch.setattr(io, "open", counted)  # of pathlib, too
-    read_dataset(path)
-    assert len(opened) == 1
 
 
 OBEYED = {

@@ -67,10 +67,10 @@ def _row(source: Source, place: str, document: Any, wanted: Wanted) -> Row:
             offset = piece.get("offset", len(text))
             if type(offset) is not int:
                 raise source.fault(place, f"a passage has the offset {shown(offset)}")
-            held = _text_of(source, place, piece)
-            if piece is not passage and passage.get("text"):
-                held = ""
-            if held:
+            held = piece.get("text") or ""
+            if not isinstance(held, str):
+                raise source.fault(place, f"a passage has the text {shown(held)}")
+            if held and (piece is passage or not passage.get("text")):
                 gap = max(0, offset - (len(text) - moved)) if text else 0
                 if gap > 10_000_000:
                     raise source.fault(place, f"a passage has the offset {offset}")
@@ -79,31 +79,12 @@ def _row(source: Source, place: str, document: Any, wanted: Wanted) -> Row:
                 text += held
             elif piece is passage:
                 moved = 0
-            for found, identifier in _annotations(source, place, piece, moved, wanted):
-                spans.append(found)
-                identifiers.append(identifier)
+            for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
+                spans.append(_span(source, place, item, moved, wanted.feature))
+                identifiers.append(_infons_of(item).get("identifier"))
     metadata = {"id": document.get("id"), **_infons_of(document)}
     known = {name: value for name, value in metadata.items() if value is not None}
     return Row(place, text, Marks(spans), {**known, **if_any("identifiers", identifiers)})
-
-
-def _annotations(
-    source: Source, place: str, piece: dict[str, Any], moved: int, wanted: Wanted
-) -> Iterator[tuple[Span, Any]]:
-    """The wanted annotations of a passage or a sentence, each with its identifier."""
-    for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
-        known = _infons_of(item)
-        if not wanted.layer or str(known.get("type")).endswith(wanted.layer):
-            found = _span(source, place, item, moved, known, wanted.feature)
-            yield found, known.get("identifier")
-
-
-def _text_of(source: Source, place: str, piece: dict[str, Any]) -> str:
-    """The text of a passage or a sentence, which may have none."""
-    held = piece.get("text")
-    if held is not None and not isinstance(held, str):
-        raise source.fault(place, f"a passage has the text {shown(held)}")
-    return held or ""
 
 
 def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
@@ -112,12 +93,7 @@ def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _span(
-    source: Source,
-    place: str,
-    item: dict[str, Any],
-    moved: int,
-    infons: dict[str, Any],
-    feature: str | None,
+    source: Source, place: str, item: dict[str, Any], moved: int, feature: str | None
 ) -> Span:
     parts = []
     for location in source.listed(place, item, "locations", dict):
@@ -127,6 +103,7 @@ def _span(
         parts.append((start + moved, start + moved + length))
     if not parts:
         raise source.fault(place, f"the annotation {shown(item)} has no location")
+    infons = _infons_of(item)
     label = infons.get("type")
     if isinstance(label, str) and _LAYER.fullmatch(label):
         label = _of_layer(source, place, label, infons, feature)
