@@ -152,12 +152,17 @@ def entity_rows(
         problem = f"holds no annotated text; left out: {left_out(notes) or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     if format != "auto" and wanted.labelled and not any(row.y.spans for row in rows):
-        other = find(source, "entities")
-        if other.format not in (None, name):
-            problem = f"format={name!r} finds no entity; the file looks like {other.format!r}"
-            raise ValueError(f"{str(source.path)!r}: {problem}")
+        _refuse_other(source, format)
     unit = formats()[str(name)]
     return Reading(resolve(source.path, rows, unit, offsets, on_misaligned), notes)
+
+
+def _refuse_other(source: Source, format: str) -> None:
+    """Refuse a file that looks like one of another format than was asked for."""
+    other = find(source, "entities").format
+    if other not in (None, format):
+        problem = f"format={format!r} finds no entity; the file looks like {other!r}"
+        raise ValueError(f"{str(source.path)!r}: {problem}")
 
 
 def _source(path: Any, encoding: str) -> Source:

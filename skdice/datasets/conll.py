@@ -108,8 +108,6 @@ def column_rows(
     labelled: bool = True,
 ) -> Reading:
     """The sentences that `read_conll` reads."""
-    if comment == "":
-        raise ValueError("comment='' would make every line a comment: give None for none")
     head = _first_lines(source)
     lines = [line for _, line in head]
     if token_column is None and tag_column is None and is_conllu(lines):
@@ -365,17 +363,14 @@ def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     pairs = [_pairs_to_write(i, *row) for i, row in enumerate(zip(X, y, strict=True))]
     filled = [(i, row) for i, row in enumerate(pairs) if row]
     text = "\n".join("".join(f"{token}\t{tag}\n" for token, tag in row) for _, row in filled)
-    first = [Line(1, "", list(pair)) for _, row in filled[:SAMPLE] for pair in row]
-    if first and is_header(first):
-        text = f"\n{text}"
-    if filled:
-        _check_readable(path, text, filled)
-    write_text(path, text)
+    write_text(path, _readable(path, text, filled) if filled else text)
     return path
 
 
-def _check_readable(path: Path, text: str, filled: list[tuple[int, list[tuple[str, str]]]]) -> None:
-    """Refuse a token whose line would be read as a comment, or as a document's start."""
+def _readable(path: Path, text: str, filled: list[tuple[int, list[tuple[str, str]]]]) -> str:
+    """The text, without a token whose line would be read as a comment, a header or the like."""
+    if is_header([Line(1, "", list(pair)) for _, row in filled[:SAMPLE] for pair in row]):
+        text = f"\n{text}"
     source = Source(path, separator="\t", content=text.removeprefix("\ufeff"))
     try:
         rows = column_rows(source, token_column=0, tag_column=1).rows
@@ -386,6 +381,7 @@ def _check_readable(path: Path, text: str, filled: list[tuple[int, list[tuple[st
         if row != found:
             problem = f"a line that starts with {DOCUMENT}, # or a byte order mark may be a comment"
             raise ValueError(f"X[{i}] would not be read again: {problem}; change or drop the token")
+    return text
 
 
 def _pairs_to_write(i: int, tokens: Any, tags: Any) -> list[tuple[str, str]]:

@@ -89,12 +89,15 @@ def question_rows(
         rows[row.meta["id"]] = row
     if not rows:
         raise ValueError(f"{str(source.path)!r} holds no question: is it a SQuAD file?")
-    # A question that loses all its answers goes.
-    names = [f"{str(source.path)!r}, {row.place}" for row in rows.values()]
-    contexts = [row.x[1] for row in rows.values()]
-    found: list[Any] = as_answers([r.y for r in rows.values()], contexts, on_misaligned, names)
-    read = [row._replace(y=y) for row, y in zip(rows.values(), found, strict=True)]
-    return Reading([row for row in read if row.y is not None])
+    return Reading(_aligned(source.path, list(rows.values()), on_misaligned))
+
+
+def _aligned(path: Path, rows: list[Row], on_misaligned: str) -> list[Row]:
+    """Rows whose answers stand in their contexts; those that lose all answers go."""
+    contexts = [row.x[1] for row in rows]
+    names = [f"{str(path)!r}, {row.place}" for row in rows]
+    found: list[Any] = as_answers([row.y for row in rows], contexts, on_misaligned, names)
+    return [row._replace(y=y) for row, y in zip(rows, found, strict=True) if y is not None]
 
 
 def _questions(path: Path, articles: list[Any]) -> Iterator[tuple[Any, Any]]:

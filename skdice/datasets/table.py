@@ -168,15 +168,17 @@ class Table:
             named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
         if len(named) == 1 or (knows_texts and len(columns) == 1):
             return (named or columns)[0]
-        flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
-        remedy = "give label_column by index or name"
+        problem = f"holds the label? It has {self.shown(columns)}: {self._remedy(columns)}"
+        raise ValueError(f"which column of {str(self.path)!r} {problem}")
+
+    def _remedy(self, columns: list[int]) -> str:
+        """How to say which column holds the label."""
         if self.names is None:
             remedy = "give label_column by index with header=False, or header=True if the first "
-            remedy += "line names the columns"
-        elif len(flags) > 1:
-            remedy += f"; for several labels a text, give label_columns={self.shown(flags)}"
-        problem = f"holds the label? It has {self.shown(columns)}: {remedy}"
-        raise ValueError(f"which column of {str(self.path)!r} {problem}")
+            return remedy + "line names the columns"
+        flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
+        remedy = f"; for several labels a text, give label_columns={self.shown(flags)}"
+        return "give label_column by index or name" + remedy * (len(flags) > 1)
 
     def find_texts(self, columns: list[int], n_texts: int | None = None) -> list[int]:
         """The columns whose names are those of texts, or all that are left, if few enough."""

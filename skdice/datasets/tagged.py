@@ -134,8 +134,7 @@ def token_rows(
     """The tokens of each record, with its tags or its spans, by the fields that were asked for."""
     rows = []
     for place, record in source.records():
-        found = token_fields(record) or (None, None)
-        token, tag = asked[0] or found[0], asked[1] or found[1]
+        token, tag = (a or b for a, b in zip(asked, token_fields(record) or asked, strict=True))
         if token not in record or (labelled and tag not in record):
             problem = f"no lists of tokens and tags, but {list(record)}"
             raise source.fault(place, f"{problem}: name them 'tokens' and 'tags'")

@@ -62,29 +62,38 @@ def _row(source: Source, place: str, document: Any, wanted: Wanted) -> Row:
     text, moved = "", 0  # how far offsets are from the text's
     spans: list[Span] = []
     identifiers: list[Any] = []
-    for passage in source.listed(place, document, "passages", dict):
-        for piece in (passage, *source.listed(place, passage, "sentences", dict)):
-            offset = piece.get("offset", len(text))
-            if type(offset) is not int:
-                raise source.fault(place, f"a passage has the offset {shown(offset)}")
-            held = piece.get("text") or ""
-            if not isinstance(held, str):
-                raise source.fault(place, f"a passage has the text {shown(held)}")
-            if held and (piece is passage or not passage.get("text")):
-                gap = max(0, offset - (len(text) - moved)) if text else 0
-                if gap > 10_000_000:
-                    raise source.fault(place, f"a passage has the offset {offset}")
-                text += "\n" * gap
-                moved = len(text) - offset
-                text += held
-            elif piece is passage:
-                moved = 0
-            for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
-                spans.append(_span(source, place, item, moved, wanted.feature))
-                identifiers.append(_infons_of(item).get("identifier"))
+    for piece, held, is_passage in _pieces(source, place, document):
+        offset = piece.get("offset", len(text))
+        if type(offset) is not int:
+            raise source.fault(place, f"a passage has the offset {shown(offset)}")
+        if held:
+            gap = max(0, offset - (len(text) - moved)) if text else 0
+            if gap > 10_000_000:
+                raise source.fault(place, f"a passage has the offset {offset}")
+            text += "\n" * gap
+            moved = len(text) - offset
+            text += held
+        elif is_passage:
+            moved = 0
+        for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
+            spans.append(_span(source, place, item, moved, wanted.feature))
+            identifiers.append(_infons_of(item).get("identifier"))
     metadata = {"id": document.get("id"), **_infons_of(document)}
     known = {name: value for name, value in metadata.items() if value is not None}
     return Row(place, text, Marks(spans), {**known, **if_any("identifiers", identifiers)})
+
+
+def _pieces(
+    source: Source, place: str, document: Any
+) -> Iterator[tuple[dict[str, Any], str, bool]]:
+    """The passages and their sentences, the text that each adds, and whether it is a passage."""
+    for passage in source.listed(place, document, "passages", dict):
+        for piece in (passage, *source.listed(place, passage, "sentences", dict)):
+            held = piece.get("text") or ""
+            if not isinstance(held, str):
+                raise source.fault(place, f"a passage has the text {shown(held)}")
+            is_passage = piece is passage
+            yield piece, held if is_passage or not passage.get("text") else "", is_passage
 
 
 def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
