@@ -89,7 +89,7 @@ def _scheme_of(source: Source, rows: list[Row]) -> str:
         scheme = infer_scheme(tags)
     except ValueError as error:
         raise ValueError(f"{str(source.path)!r}: {error}") from error
-    if scheme == "plain" and {*chain.from_iterable(tags)} != {"O"}:
+    if scheme == "plain" and {*chain.from_iterable(tags)} - {"O"}:
         problem = f"holds tags without B- and I-, such as {tags[0][0]!r}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     return scheme
