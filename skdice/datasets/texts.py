@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -326,15 +325,20 @@ def _of_tool(
 
 def _table_of(source: Source, rows: list[Row], wanted: Wanted) -> Table:
     """The table of a tool's rows: the text, the labels by question, and the answers."""
-    names = tuple(dict.fromkeys(chain.from_iterable(row.y or {} for row in rows)))
+    names = tuple(dict.fromkeys(name for row in rows for name in _labels(row)))
     answers = ["answer"] * any("answer" in row.meta for row in rows)
     cells = [
-        (row.place, [row.x, *((row.y or {}).get(n, []) for n in names),
+        (row.place, [row.x, *(_labels(row).get(n, []) for n in names),
                      *map(row.meta.get, answers)]) for row in rows
     ]  # fmt: skip
     columns = [wanted.text_column or "text", *names, *answers]
     given = None if wanted.labelled else [{"text": row.x, **row.meta} for row in rows]
     return Table(source.path, columns, cells, names, given)
+
+
+def _labels(row: Row) -> dict[str, list[str]]:
+    """The labels of a text by the name of the question."""
+    return row.y if isinstance(row.y, dict) else {}
 
 
 def _may_be_of_tool(source: Source, asked: Asked, labelled: bool) -> bool:
