@@ -66,22 +66,14 @@ VALUES: tuple[Any, ...] = (
 
 
 def document(draw: random.Random, tool: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """A random text with entities that the format can hold, and metadata."""
+    """A random text with entities, and metadata where the format has a place for them."""
     text = "".join(draw.choices(LETTERS, k=draw.randint(0, 30)))
-    if tool == "conll":
-        text = f"w{text}"
     entities = []
     for _ in range(draw.randint(0, 4) if text else 0):
         start = draw.randrange(len(text))
         end = draw.randint(start + 1, len(text))
-        label = draw.choice(["PER", "LOC", "a-b", "_"])
-        held = text[start:end]
-        if tool != "conll" or (held == held.strip() and all(
-                end <= a or b <= start for a, b, _ in entities)):  # fmt: skip
-            entities.append((start, end, label))
-    if tool == "conll":
-        entities.sort()
-    keys = draw.sample(KEYS, draw.randint(0, 5))
+        entities.append((start, end, draw.choice(["PER", "LOC", "a-b", "_"])))
+    keys = draw.sample(KEYS, draw.randint(0, 5) if tool != "brat" else 0)
     return text, entities, {key: draw.choice(VALUES) for key in keys}
 
 
@@ -91,6 +83,8 @@ def round_trips(wanted: int) -> list[str]:
     draw, tried, lost = random.Random(0), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for tool in WRITTEN:
+            if tool == "conll":  # which holds words alone
+                continue
             name, done = name_of(tool), 0
             while done < wanted:
                 n = min(draw.randint(1, 20), wanted - done)
@@ -113,7 +107,7 @@ def differences(
     """Documents of a file that are not read as they were written."""
     try:
         found = read_annotations(path)
-        data = read_dataset(path, task="auto" if tool != "conll" else "entities")
+        data = read_dataset(path)
     except ValueError as error:
         return [repr(error)] * len(texts)
     if (data.task, data.X, data.y) != ("entities", found.texts, found.entities):
@@ -122,9 +116,7 @@ def differences(
         return [f"{len(found.texts)} texts"] * len(texts)
     wrong = []
     for i, known in enumerate(found.metadata):
-        kept = dict(metadata[i])
-        if "id" not in kept and tool == "brat":  # the name of the file
-            known = {name: value for name, value in known.items() if name != "id"}
+        kept = {"id": known["id"]} if tool == "brat" else metadata[i]  # the name of the file
         back = found.texts[i], found.entities[i], known
         if back != (texts[i], entities[i], kept):
             wrong.append(f"{back} and not {(texts[i], entities[i], kept)}")
