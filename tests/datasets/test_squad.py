@@ -23,7 +23,7 @@ def ids_of(path, **options):
 def test_squad_files(tmp_path):
     path = tmp_path / "s.json"
     good = {"id": "a", "question": "who", "answers": [{"text": "anna", "answer_start": 0}]}
-    none = {"id": "b", "question": "why", "answers": [], "is_impossible": True}
+    none = {"id": "b", "question": "why", "answers": good["answers"], "is_impossible": True}
     off = {"id": "c", "question": "where", "answers": [{"text": "paris", "answer_start": 12}]}
     gone = {"id": "d", "question": "what", "answers": [{"text": "rome", "answer_start": 0}]}
     path.write_text(json.dumps(squad(good, none)))

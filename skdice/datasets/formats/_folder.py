@@ -45,9 +45,11 @@ def write_folder(
     path: Path, rows: list[Row], files_of: Callable[[Row, str], dict[str, str]]
 ) -> None:
     """Write a folder with the files of each text, which come by their suffixes."""
+    files: dict[str, str] = {}  # before the folder is made, so that a bad text leaves none
+    for row, name in zip(rows, names_of(rows), strict=True):
+        files |= {f"{name}{suffix}": text for suffix, text in files_of(row, name).items()}
     with replaced(path, lambda name: False) as folder:
-        for row, name in zip(rows, names_of(rows), strict=True):
-            for suffix, content in files_of(row, name).items():
-                file = folder / f"{name}{suffix}"
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(content.encode())
+        for name, text in files.items():
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode())

@@ -373,6 +373,11 @@ def test_brat_of_several_parts(tmp_path):
         assert read_annotations(apart, on_misaligned="drop").entities == [[]]
 
 
+def test_brat_cuts_an_entity_at_the_end_of_a_line(tmp_path):
+    path = write_annotations(tmp_path / "a", ["New\nYork"], [[(0, 8, "LOC")]], "brat")
+    assert (path / "text-0.ann").read_text() == "T1\tLOC 0 3;4 8\tNew York\n"
+
+
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
 @pytest.mark.parametrize("counts_bom", [False, True])
 @pytest.mark.parametrize("counts_both", [False, True])
