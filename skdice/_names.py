@@ -29,7 +29,15 @@ FORMATS = {
     "spacy": "spacy.Spacy",
     "webanno": "webanno.WebAnno",
 }
+# The formats that are read alone, and what makes their files.
+NOT_WRITTEN = {
+    "bioc": "the package bioc writes it",
+    "pubtator": "the package bioc writes it",
+    "spacy": "`python -m spacy convert --converter ner` reads the columns of 'conll'",
+    "webanno": "INCEpTION imports 'conll' as CoNLL 2002, with a space for each tab",
+}
 TASK_NAMES, TOOLS = tuple(TASKS), tuple(FORMATS)
+WRITTEN = tuple(name for name in FORMATS if name not in NOT_WRITTEN)
 
 
 def made(folder: str, place: str) -> Any:

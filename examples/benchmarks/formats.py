@@ -23,9 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from validators import judged
+from validators import VALIDATORS, WEBANNO, judged, pubtator_of, sound_files, xml_of_bioc
 
-from skdice._names import TOOLS
+from skdice._names import WRITTEN
 from skdice.datasets import (
     read_annotations,
     read_conll,
@@ -38,8 +38,7 @@ from skdice.datasets import (
     write_conll,
 )
 
-NAMES = dict(doccano="a.jsonl", jsonl="b.jsonl", prodigy="c.jsonl", bioc="d.json",
-             pubtator="e.pubtator", conll="f.conll", webanno="g", brat="h")  # fmt: skip
+NAMES = dict(doccano="a.jsonl", jsonl="b.jsonl", prodigy="c.jsonl", conll="f.conll", brat="h")
 
 
 def name_of(tool: str) -> str:
@@ -67,24 +66,14 @@ VALUES: tuple[Any, ...] = (
 
 
 def document(draw: random.Random, tool: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """A random text with entities that the format can hold, and metadata."""
+    """A random text with entities, and metadata where the format has a place for them."""
     text = "".join(draw.choices(LETTERS, k=draw.randint(0, 30)))
-    if tool == "conll":
-        text = f"w{text}"
-    if tool == "pubtator":  # a title and an abstract
-        text = "\n".join("".join(part.split()) + "." for part in text.partition("\n")[::2])
     entities = []
     for _ in range(draw.randint(0, 4) if text else 0):
         start = draw.randrange(len(text))
         end = draw.randint(start + 1, len(text))
-        label = draw.choice(["PER", "LOC", "a-b", "_"])
-        held = text[start:end]
-        if tool != "conll" or (held == held.strip() and all(
-                end <= a or b <= start for a, b, _ in entities)):  # fmt: skip
-            entities.append((start, end, label))
-    if tool == "conll":
-        entities.sort()
-    keys = draw.sample(KEYS, draw.randint(0, 5))
+        entities.append((start, end, draw.choice(["PER", "LOC", "a-b", "_"])))
+    keys = draw.sample(KEYS, draw.randint(0, 5) if tool != "brat" else 0)
     return text, entities, {key: draw.choice(VALUES) for key in keys}
 
 
@@ -93,8 +82,10 @@ def round_trips(wanted: int) -> list[str]:
     warnings.simplefilter("ignore")
     draw, tried, lost = random.Random(0), 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        for tool, name in [*((tool, name_of(tool)) for tool in TOOLS), ("bioc", "bioc.json")]:
-            done = 0
+        for tool in WRITTEN:
+            if tool == "conll":  # which holds words alone
+                continue
+            name, done = name_of(tool), 0
             while done < wanted:
                 n = min(draw.randint(1, 20), wanted - done)
                 texts, entities, metadata = map(
@@ -116,7 +107,7 @@ def differences(
     """Documents of a file that are not read as they were written."""
     try:
         found = read_annotations(path)
-        data = read_dataset(path, task="auto" if tool != "conll" else "entities")
+        data = read_dataset(path)
     except ValueError as error:
         return [repr(error)] * len(texts)
     if (data.task, data.X, data.y) != ("entities", found.texts, found.entities):
@@ -125,11 +116,7 @@ def differences(
         return [f"{len(found.texts)} texts"] * len(texts)
     wrong = []
     for i, known in enumerate(found.metadata):
-        kept = dict(metadata[i])
-        if tool == "pubtator":  # which has a place for the id alone
-            known = kept = {}
-        elif "id" not in kept and tool in ("brat", "webanno", "bioc"):  # the name of the file
-            known = {name: value for name, value in known.items() if name != "id"}
+        kept = {"id": known["id"]} if tool == "brat" else metadata[i]  # the name of the file
         back = found.texts[i], found.entities[i], known
         if back != (texts[i], entities[i], kept):
             wrong.append(f"{back} and not {(texts[i], entities[i], kept)}")
@@ -146,7 +133,12 @@ ODD = (
     *([["x"]], {"a": 1}, {"start": 0}, [[0, 1]], [0, 1, "X"], {"text": 5}, {"data": []}),
 )
 BY_HAND = {  # what our writers do not write, by the name of the file
+    "bioc.json": {"documents": [{"id": "1", "infons": {"year": "2020"}, "passages": [
+        {"offset": 0, "text": "Ann sings.", "annotations": [
+            {"infons": {"type": "PER", "identifier": "D1"}, "text": "Ann",
+             "locations": [{"offset": 0, "length": 3}]}]}]}]},
     "spacy.json": [
+        ["Ann sings.", {"entities": [[0, 3, "PER"]]}],
         {"id": 1, "paragraphs": [{"raw": "Ann sings.", "sentences": [{"tokens": [
             {"orth": "Ann", "ner": "U-PER", "space": " "}, {"orth": "sings."}]}]}]},
         {"text": "Ann", "ents": [{"start": 0, "end": 3, "label": "PER"}],
@@ -228,10 +220,11 @@ def contents(wanted: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         whole, path = Path(folder) / "whole", Path(folder) / "changed"
         whole.mkdir()
-        for tool in TOOLS:
+        for tool in WRITTEN:
             how = TEXTS, ENTITIES, tool, METADATA
             write_annotations(whole / name_of(tool), *how)
-        write_annotations(whole / "bioc.json", TEXTS, ENTITIES, "bioc", METADATA)
+        for tool, files in sound_files().items():
+            (whole / VALIDATORS[tool][0]).write_text(files[0])
         for name, values in BY_HAND.items():
             lines = map(json.dumps, values)
             text = "\n".join(lines) if name.endswith("l") else json.dumps(values)
@@ -303,6 +296,22 @@ def task_of_studio(i: int) -> dict[str, Any]:
     return {"id": i, "data": {"text": f"text {i}"}, "annotations": [{"result": [result]}]}
 
 
+def webanno_of(n_texts: int, n_spans: int) -> str:
+    """A file of WebAnno, with a sentence for each text."""
+    lines, at, size = [WEBANNO], 0, len(WORDS)
+    for i in range(1, n_texts + 1):
+        lines.append(f"#Text={WORDS * n_spans}\n")
+        for j in range(n_spans):
+            for k, (word, cells) in enumerate((("Ann", "*\tPER"), ("naps", "_\t_"), (".", "_\t_"))):
+                start = at + WORDS.index(word)
+                place = f"{i}-{3 * j + k + 1}\t{start}-{start + len(word)}"
+                lines.append(f"{place}\t{word}\t{cells}\t\n")
+            at += size
+        at += 1
+        lines.append("\n")
+    return "".join(lines)
+
+
 CONLLU = "1\tIt\tit\tPRON\t_\t_\t0\troot\t_\t_\n"
 # What our annotations do not hold: the reader, and the file of n texts of m tokens or labels.
 FILES: dict[str, tuple[Callable[[Path], Any], str, Callable[[int, int], str]]] = {
@@ -336,6 +345,11 @@ FILES: dict[str, tuple[Callable[[Path], Any], str, Callable[[int, int], str]]] =
     "spaCy's span groups": (read_annotations, "a.jsonl", lambda n, m: lines_of(
         {"text": WORDS * m, "ents": [], "spans": {"sc": [
             dict(start=a, end=b, label=c) for a, b, c in spans_in_words(m)]}}) * n),
+    "WebAnno": (read_annotations, "a.tsv", webanno_of),
+    "PubTator": (read_annotations, "a.pubtator", lambda n, m: pubtator_of(
+        [WORDS * m] * n, [spans_in_words(m)] * n)),
+    "BioC": (read_annotations, "a.xml", lambda n, m: xml_of_bioc(
+        [WORDS * m] * n, [spans_in_words(m)] * n)),
 }  # fmt: skip
 
 
@@ -357,8 +371,8 @@ def timed(folder: Path, n: int, m: int) -> dict[str, float]:
     found = {}
     texts, entities = [WORDS * m] * n, [spans_in_words(m)] * n
     same = [{"id": "one"} for _ in range(n)]  # the hardest for names of files
-    for tool, name in [*((tool, name_of(tool)) for tool in TOOLS), ("bioc", "bioc.json")]:
-        path = folder / name
+    for tool in WRITTEN:
+        path = folder / name_of(tool)
         what = f"{tool}, {path.suffix or 'folder'}"
         found[f"{what}, written"] = seconds(write_annotations, path, texts, entities, tool, same)
         found[f"{what}, read"] = seconds(read_annotations, path)

@@ -20,7 +20,7 @@ from xml.dom import minidom
 from xml.parsers.expat import ExpatError
 from xml.sax.saxutils import escape
 
-from skdice.datasets import read_annotations, write_annotations
+from skdice.datasets import read_annotations
 
 Reading = list[tuple[str, list[tuple[int, int, str]]]]  # of each text its entities
 
@@ -229,6 +229,27 @@ TEXTS = [
 ]
 ENTITIES = [[(0, 7, "PER"), (17, 21, "LOC"), (38, 42, "LOC")], [(14, 17, "D"), (26, 29, "D")], []]
 
+WEBANNO = """\
+#FORMAT=WebAnno TSV 3.3
+#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value
+
+
+"""
+SENTENCES = (
+    "#Text=Ann Lee lives in Rome \U0001f44d.\n"
+    "1-1\t0-3\tAnn\t*[1]\tPER[1]\t\n1-2\t4-7\tLee\t*[1]\tPER[1]\t\n1-3\t8-13\tlives\t_\t_\t\n"
+    "1-4\t14-16\tin\t_\t_\t\n1-5\t17-21\tRome\t*[2]\tLOC[2]\t\n1-6\t22-24\t\U0001f44d\t_\t_\t\n"
+    "1-7\t24-25\t.\t_\t_\t\n\n#Text=She sings in Oslo with Bo.\n"
+    "2-1\t26-29\tShe\t_\t_\t\n2-2\t30-35\tsings\t_\t_\t\n2-3\t36-38\tin\t_\t_\t\n"
+    "2-4\t39-43\tOslo\t*[3]\tLOC[3]\t\n2-5\t44-48\twith\t_\t_\t\n2-6\t49-51\tBo\t_\t_\t\n"
+    "2-7\t51-52\t.\t_\t_\t\n",
+    "#Text=Gene A causes flu.\n"
+    "1-1\t0-4\tGene\t_\t_\t\n1-2\t5-6\tA\t_\t_\t\n1-3\t7-13\tcauses\t_\t_\t\n"
+    "1-4\t14-17\tflu\t*[1]\tD[1]\t\n1-5\t17-18\t.\t_\t_\t\n\n#Text=We saw flu in mice.\n"
+    "2-1\t19-21\tWe\t_\t_\t\n2-2\t22-25\tsaw\t_\t_\t\n2-3\t26-29\tflu\t*[2]\tD[2]\t\n"
+    "2-4\t30-32\tin\t_\t_\t\n2-5\t33-37\tmice\t_\t_\t\n2-6\t37-38\t.\t_\t_\t\n",
+)
+
 
 def slipped(text: str, draw: random.Random) -> str:
     """A text with one slip: a character for another, or two lines or cells that changed places."""
@@ -262,6 +283,25 @@ def xml_of_bioc(texts: list[str], entities: list[Any]) -> str:
     return f"<collection>\n{''.join(documents)}</collection>\n"
 
 
+def pubtator_of(texts: list[str], entities: list[Any]) -> str:
+    """A block for each text, whose first line is the title."""
+    blocks = []
+    for i, (text, marked) in enumerate(zip(texts, entities, strict=True)):
+        title, _, abstract = text.partition("\n")
+        lines = [f"{i}\t{a}\t{b}\t{text[a:b]}\t{label}\n" for a, b, label in marked]
+        blocks.append(f"{i}|t|{title}\n{i}|a|{abstract}\n" + "".join(lines))
+    return "\n".join(blocks)
+
+
+def sound_files() -> dict[str, list[str]]:
+    """Files of each format that hold `TEXTS` and `ENTITIES`; of WebAnno each holds one text."""
+    return {
+        "webanno": [WEBANNO + sentences for sentences in SENTENCES],
+        "pubtator": [pubtator_of(TEXTS, ENTITIES)],
+        "bioc": [xml_of_bioc(TEXTS, ENTITIES)],
+    }
+
+
 def judged(
     wanted: int, damage: Callable[[str, random.Random], str]
 ) -> Iterator[tuple[str, int, int, int, int]]:
@@ -270,15 +310,7 @@ def judged(
     draw = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         for tool, (name, validate) in VALIDATORS.items():
-            path, whole = Path(folder) / name, []
-            # A file of WebAnno holds one text.
-            for n in range(1, len(TEXTS)) if tool == "webanno" else (0,):
-                some = slice(n - 1, n) if tool == "webanno" else slice(None)
-                if tool == "bioc":  # read as XML, and written as JSON
-                    path.write_text(xml_of_bioc(TEXTS, ENTITIES))
-                else:
-                    write_annotations(path, TEXTS[some], ENTITIES[some], tool)
-                whole.append(path.read_text())
+            path, whole = Path(folder) / name, sound_files()[tool]
             counts = [0, 0, 0]
             for i in range(wanted):
                 sound = whole[i % len(whole)]

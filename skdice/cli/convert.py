@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from skdice._names import TOOLS
+from skdice._names import WRITTEN
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
@@ -20,7 +20,9 @@ def convert(
     out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
     write_as: Annotated[
         str | None,
-        Option("--to", metavar="FORMAT", help=f"One of {', '.join(TOOLS)}; default: by the name."),
+        Option(
+            "--to", metavar="FORMAT", help=f"One of {', '.join(WRITTEN)}; default: by the name."
+        ),
     ] = None,
     force: options.ForceFile = False,
     text_columns: options.TextColumns = None,
@@ -33,7 +35,7 @@ def convert(
 ) -> None:
     """Write texts with entities from one annotation tool as another reads them.
 
-    Formats are those of --to; spacy is JSON, or a .spacy file. Ids and other fields go along.
+    Files of spaCy, WebAnno, BioC and PubTator are read, too. Ids and other fields go along.
 
     For example:
 
@@ -41,7 +43,7 @@ def convert(
 
     skdice convert brat-folder notes.jsonl --to prodigy
 
-    skdice convert tasks.json train.spacy
+    skdice convert train.spacy tasks.json --to label-studio
     """
     from skdice._checks import counted
     from skdice.datasets import write_annotations
@@ -51,7 +53,7 @@ def convert(
     written = write_as or format_of_name(out)
     if written is None:
         raise typer.BadParameter(
-            f"{out.name!r} does not show its format: give --to, one of {', '.join(TOOLS)}"
+            f"{out.name!r} does not show its format: give --to, one of {', '.join(WRITTEN)}"
         )
     data = _files.read(file, "entities", ctx.params)
     write_annotations(out, data.X, data.y, written, data.meta)

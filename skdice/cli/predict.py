@@ -120,7 +120,7 @@ def _format_of(estimator: Any, asked: str, out: Path | None, file: Path, *, has_
         raise typer.BadParameter(
             f"--out names a {suffix} table, and {asked} is none: give a name such as out.jsonl"
         )
-    if out is None and not estimator.task.has_words and not is_text(out, asked):
+    if out is None and not estimator.task.has_words and not is_text(asked):
         raise typer.BadParameter(f"--format {asked} needs --out")
     return asked
 

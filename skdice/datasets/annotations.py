@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
-from skdice._names import TOOLS
+from skdice._names import NOT_WRITTEN, TOOLS, WRITTEN
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.detection import Found, find, is_saved, read_tool
+from skdice.datasets.detection import Found, find, read_tool, refuse_saved
 from skdice.datasets.formats._base import JsonFormat, as_json, formats
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import resolve, units_before
@@ -62,8 +61,8 @@ def read_annotations(
     Parameters
     ----------
     path : str, Path or datasets.Dataset
-        A file; for brat and WebAnno, a folder, or a file of it; a data set of
-        Hugging Face (one split), or the folder that its ``save_to_disk`` wrote.
+        A file; for brat and WebAnno, a folder, or a file of it; or a data set of Hugging Face
+        (one split).
     format : str, default="auto"
         ``"doccano"``, ``"label-studio"``, ``"prodigy"``, ``"spacy"``, ``"brat"``, ``"webanno"``,
         ``"pubtator"``, ``"bioc"``, ``"jsonl"`` or
@@ -153,30 +152,26 @@ def entity_rows(
         problem = f"holds no annotated text; left out: {left_out(notes) or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     if format != "auto" and wanted.labelled and not any(row.y.spans for row in rows):
-        other = find(source, "entities")
-        if other.format not in (None, name):
-            problem = f"format={name!r} finds no entity; the file looks like {other.format!r}"
-            raise ValueError(f"{str(source.path)!r}: {problem}")
+        _refuse_other(source, format)
     unit = formats()[str(name)]
     return Reading(resolve(source.path, rows, unit, offsets, on_misaligned), notes)
+
+
+def _refuse_other(source: Source, format: str) -> None:
+    """Refuse a file that looks like one of another format than was asked for."""
+    other = find(source, "entities").format
+    if other not in (None, format):
+        problem = f"format={format!r} finds no entity; the file looks like {other!r}"
+        raise ValueError(f"{str(source.path)!r}: {problem}")
 
 
 def _source(path: Any, encoding: str) -> Source:
     """The file, or the rows of a data set of Hugging Face."""
     if not KINDS["Path"][1](path):
-        return _of_rows(Path("dataset"), path)
-    if not is_saved(Path(path)):
-        return Source(Path(path), encoding)
-    try:
-        import datasets
-    except ImportError as error:
-        raise ImportError(f"{str(path)!r} needs the package datasets: install it") from error
-    return _of_rows(Path(path), datasets.load_from_disk(str(path)))
-
-
-def _of_rows(path: Path, data: Any) -> Source:
-    values = [(f"row {i}", value) for i, value in enumerate(named_rows(data))]
-    return Source(path, content=values, in_json=True)
+        values = [(f"row {i}", value) for i, value in enumerate(named_rows(path))]
+        return Source(Path("dataset"), content=values, in_json=True)
+    refuse_saved(Path(path), "read_annotations")
+    return Source(Path(path), encoding)
 
 
 def _unknown(source: Source, task: str) -> str:
@@ -184,9 +179,9 @@ def _unknown(source: Source, task: str) -> str:
     if task == "classification":
         remedy = "read them with read_dataset, by task='classification'"
         return f"holds labels of whole texts and no entities: {remedy}"
-    what = "no value" if source.is_json else f"the line {source.first_line[:60]!r}"
-    if source.is_json and source.values:
-        first = source.values[0][1]
+    what = f"the line {source.first_line[:60]!r}"
+    if source.is_json:
+        first = next((value for _, value in source.values), None)
         what = f"the fields {list(first)}" if isinstance(first, dict) else shown(first)
     remedy = "read labels, tags and questions with read_dataset, by task='auto'; "
     remedy += f"for entities, give the parameter format of read_annotations, one of {list(TOOLS)}"
@@ -208,7 +203,7 @@ def write_annotations(
 ) -> Path:
     """Write texts with entities as an annotation tool imports them.
 
-    The file (for brat and WebAnno, the folder) appears when it is complete.
+    The file (for brat, the folder) appears when it is complete.
 
     Parameters
     ----------
@@ -219,14 +214,12 @@ def write_annotations(
         Flair, Presidio and others, such as the ``Entity`` of `DiceEntityRecognizer`. Scores are
         written where the tool has a place. A label of None marks a region that nobody annotated,
         which ``"jsonl"`` alone can hold.
-    format : str
-        As in `read_annotations`. ``"spacy"`` writes JSON, or, through spaCy, a file whose name ends
-        in ``.spacy``. ``"conll"`` cannot hold entities that overlap; a warning names those that
-        are lost.
+    format : {"brat", "conll", "doccano", "jsonl", "label-studio", "prodigy"}
+        ``"conll"`` cannot hold entities that overlap; a warning names those that are lost.
     metadata : list of dict or None, default=None
         Of each text: ids and whatever else should go along, of any names. A warning names those
-        that a format has no place for. ``"entity_scores"``, one for each
-        entity, are written as scores.
+        that a format has no place for. ``"entity_scores"``, one for each entity, are written as
+        scores.
     predicted : bool or None, default=None
         Whether entities are a model's, which Label Studio keeps apart from annotations. None is
         yes if one has a score.
@@ -251,8 +244,10 @@ def write_annotations(
     ...     print(path.read_text())
     {"text": "Ann sings.", "label": [[0, 3, "PER"]]}
     """
-    check_choice("format", format, TOOLS)
-    form, path, texts = formats()[format], Path(path), as_row_list("texts", texts)
+    if format in NOT_WRITTEN:
+        raise ValueError(f"format={format!r} is read, and not written: {NOT_WRITTEN[format]}")
+    check_choice("format", format, WRITTEN)
+    path, texts = Path(path), as_row_list("texts", texts)
     entities = as_row_list("entities", entities)
     check_lengths("texts", texts=texts, entities=entities)
     metadata = [{} for _ in texts] if metadata is None else as_row_list("metadata", metadata)
@@ -261,22 +256,21 @@ def write_annotations(
     rows = [as_row(i, *row, format) for i, row in every]
     if predicted is None:
         predicted = any(entity.score is not None for row in rows for entity in row.y)
-    _warn_of_lost(path, rows, form.keeps(path))
-    if is_text(path, format):
+    _warn_of_lost(path, rows, formats()[format].keeps)
+    if is_text(format):
         write_text(path, text_of(rows, format, path, bool(predicted)))
     else:
-        form.write(path, rows)
+        formats()[format].write(path, rows)
     return path
 
 
-def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> None:
+def _warn_of_lost(path: Path, rows: list[Row], kept: tuple[str, ...] | None) -> None:
     """Name the metadata that a format has no place for."""
     if kept is None:
         return
-    lost = Counter(name for row in rows for name in row.meta if name not in kept)
-    if lost:
-        told = ", ".join(f"{shown(name)} of {n}" for name, n in lost.most_common())
-        warn(f"{str(path)!r} has no place for these metadata of texts: {told}", SkippedRowsWarning)
+    if lost := dict.fromkeys(shown(name) for row in rows for name in row.meta if name not in kept):
+        problem = f"has no place for the metadata {', '.join(lost)}"
+        warn(f"{str(path)!r} {problem}: they are not written", SkippedRowsWarning)
 
 
 def format_of_name(path: Path) -> str | None:
@@ -285,9 +279,9 @@ def format_of_name(path: Path) -> str | None:
     return next(named, None)
 
 
-def is_text(path: Path | None, format: str) -> bool:
+def is_text(format: str) -> bool:
     """Return True if a format is one text, as `text_of` gives it."""
-    return formats()[format].is_text(path)
+    return isinstance(formats()[format], JsonFormat)
 
 
 def text_of(rows: Iterable[Row], format: str, path: Path | None, predicted: bool) -> str:

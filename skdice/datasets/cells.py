@@ -8,7 +8,6 @@ import csv
 import json
 import re
 import sys
-import threading
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -17,8 +16,7 @@ from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import Placed, Source
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_LOCK = threading.Lock()  # csv's longest field is one setting for all threads
-_readers, _limit = 0, 0
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')  # the first, by which a spreadsheet names it
 
 LABEL_NAMES = (
     *("label", "target", "class", "y", "tag", "labels"),
@@ -44,8 +42,8 @@ def separator_of(source: Source) -> str:
     """The separator that was given, or that the first line has outside quotes."""
     if source.separator:
         return source.separator
-    if named := _separator_line(source.first_line):
-        return named
+    if named := _SEPARATOR_LINE.fullmatch(source.first_line.strip()):
+        return named[1]
     first = _QUOTED.sub("", source.first_line)
     if "\t" in first:
         return "\t"
@@ -58,12 +56,6 @@ def separator_of(source: Source) -> str:
     return ";"
 
 
-def _separator_line(line: str) -> str | None:
-    """The separator that a spreadsheet names in a first line such as ``sep=;``."""
-    found = re.fullmatch(r'"?sep=(.)"?', line.strip("\n\r"))
-    return found[1] if found else None
-
-
 def quotes(source: Source) -> bool:
     """Return True if ``"`` quotes a cell: as asked for, or of all tables but those of tabs."""
     return separator_of(source) != "\t" if source.quoting is None else source.quoting
@@ -74,13 +66,16 @@ def cells_of(source: Source) -> Iterator[Cells]:
     separator = separator_of(source)
     if len(separator) != 1:
         raise ValueError(f"separator={separator!r} must be one character")
+    lines = source.iter_lines()
+    if _SEPARATOR_LINE.fullmatch(source.first_line.strip()):
+        lines = (line if number else "" for number, line in enumerate(lines))
     rows = _quoted if quotes(source) else _unquoted
-    return rows(source, source.iter_lines(), separator)
+    return rows(source, lines, separator)
 
 
 def _unquoted(source: Source, lines: Iterable[str], separator: str) -> Iterator[Cells]:
     for number, line in enumerate(lines, 1):
-        if line and not line.isspace() and not (number == 1 and _separator_line(line)):
+        if line and not line.isspace():
             yield number, line.split(separator)
 
 
@@ -91,7 +86,7 @@ def _quoted(source: Source, lines: Iterable[str], separator: str) -> Iterator[Ce
         for cells in reader:
             # An empty line has no cell; a quoted empty text is one.
             is_filled = any(map(str.strip, cells)) or cells == [""]
-            if is_filled and (start > 1 or not _separator_line(separator.join(cells))):
+            if is_filled:
                 yield start, cells
             start = reader.line_num + 1
     except csv.Error as error:
@@ -103,18 +98,11 @@ def _quoted(source: Source, lines: Iterable[str], separator: str) -> Iterator[Ce
 @contextlib.contextmanager
 def long_cells() -> Iterator[None]:
     """Let csv read cells of any length, and leave its limit as it was."""
-    global _readers, _limit
-    with _LOCK:
-        if _readers == 0:
-            _limit = csv.field_size_limit(sys.maxsize)
-        _readers += 1
+    limit = csv.field_size_limit(sys.maxsize)
     try:
         yield
     finally:
-        with _LOCK:
-            _readers -= 1
-            if _readers == 0:
-                csv.field_size_limit(_limit)
+        csv.field_size_limit(limit)
 
 
 @long_cells()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import dropwhile, islice
+from itertools import dropwhile, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from skdice.datasets.token_columns import (
     TAG,
     Layout,
     Line,
-    are_tags,
     columns_of,
     is_header,
     no_tokens,
@@ -51,10 +50,9 @@ def read_conll(
     path : str or Path
     token_column, tag_column : int, str or None, default=None
         Columns of the token and of its tag, by index or by name in a header; negative ones count
-        from the right. None takes for the tag the column that holds tags such as ``O`` and
-        ``B-PER``, the first of several whose tags name the same types, such as nested ones, or the
-        only column beside the tokens. The token is in the first column that holds no counters,
-        ids or tags.
+        from the right. None takes for the tag the one column that holds tags such as ``O`` and
+        ``B-PER``, or the only one beside the tokens. The token is in the first column that holds
+        no counters, ids or tags.
     separator : str or None, default=None
         Between columns; None is a tab if most lines have one, and white space otherwise.
     comment : str or None, default="auto"
@@ -110,8 +108,6 @@ def column_rows(
     labelled: bool = True,
 ) -> Reading:
     """The sentences that `read_conll` reads."""
-    if comment == "":
-        raise ValueError("comment='' would make every line a comment: give None for none")
     head = _first_lines(source)
     lines = [line for _, line in head]
     if token_column is None and tag_column is None and is_conllu(lines):
@@ -124,9 +120,12 @@ def column_rows(
         token_column = names.index("FORM")
     found = columns_of(source, plain, token_column, tag_column, names, labelled)
     layout = found._replace(separator=separator, comment=comment)
-    sentences = _sentences(source, layout, scheme, labelled)
+    every = _token_lines(source, layout)
+    sentences = sentences_of(source, every, found.token, found.tag, labelled)
     if not sentences:
         raise no_tokens(source)
+    if scheme is not None:
+        _check_tags(source, sentences, scheme)
     return Reading(sentences, columns={"token": found.token, "tag": found.tag})
 
 
@@ -165,18 +164,20 @@ def _rows(lines: Iterable[tuple[int, str]], separator: str | None) -> Iterator[L
             yield Line(number, line, _split(line, separator), sentence)
 
 
-def _sentences(source: Source, layout: Layout, scheme: str | None, labelled: bool) -> list[Row]:
-    """All sentences, in one pass."""
+def sentences_of(
+    source: Source, lines: Iterable[TokenLine], token_at: int, tag_at: int, labelled: bool
+) -> list[Row]:
+    """All sentences of a file, in one pass over the cells of its lines."""
     rows: list[Row] = []
     known: dict[str, str] = {}  # equal words are one string
-    token_at, tag_at, begins = layout.token, layout.tag, True
-    for number, cells in _token_lines(source, layout):
+    begins = True
+    for number, cells in lines:
         if cells is None:
             begins = True
             continue
         token, tag = cells[token_at].strip(), cells[tag_at].strip()
         if not token or (labelled and not tag):
-            what, line = "tag" if token else "token", (layout.separator or " ").join(cells)
+            what, line = "tag" if token else "token", " ".join(cells)
             problem = f"no {what} in {line[:60]!r}: mend the line, or give {what}_column"
             raise source.fault(number, problem)
         if begins:
@@ -186,8 +187,6 @@ def _sentences(source: Source, layout: Layout, scheme: str | None, labelled: boo
             begins = False
         tokens.append(known.setdefault(token, token))
         tags.append(known.setdefault(tag, tag))
-    if scheme is not None:
-        _check_tags(source, rows, scheme)
     return rows
 
 
@@ -198,28 +197,27 @@ def _check_tags(source: Source, rows: list[Row], scheme: str) -> None:
             raise source.fault(row.place + at, f"{problem} in scheme {scheme!r}: {remedy}")
 
 
-def _token_lines(source: Source, layout: Layout) -> Iterator[tuple[int, list[str] | None]]:
-    """The number of each line of a token, with its cells; None ends a sentence."""
-    separator, width, ids = layout.separator, layout.width, layout.ids
-    waits_for_header, at_start = layout.has_header, True
-    comment = None if layout.comment == "auto" else layout.comment
+TokenLine = tuple[int, list[str] | None]  # a line's number and its cells; None ends a sentence
+
+
+def _token_lines(source: Source, layout: Layout) -> Iterator[TokenLine]:
+    """The lines of tokens, and ends of sentences."""
+    separator, ids, at_start = layout.separator, layout.ids, True
+    mark = "#" if layout.comment == "auto" else layout.comment or "\n"  # which no line holds
     for number, line in enumerate(source.iter_lines(), 1):
         if not line or line.isspace() or line.startswith(DOCUMENT):
             at_start = True
             yield number, None
             continue
-        if comment and line.startswith(comment):
-            continue
         cells = line.split(separator) if separator else _split(line, None)
-        if line[0] == "#" and _is_comment(source, number, line, cells, layout, at_start):
+        if line.startswith(mark) and _is_comment(source, number, line, cells, layout, at_start):
             continue
-        if len(cells) != width:
-            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
+        if len(cells) != layout.width:
+            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {layout.width} in most lines"
             problem += ": mend the line, or the file may be cut short"
             raise source.fault(number, problem)
-        if waits_for_header:
-            waits_for_header = False
-        elif ids is None or not RANGE.fullmatch(cells[ids]):
+        is_token = ids is None or not RANGE.fullmatch(cells[ids])
+        if is_token and not (layout.has_header and number == 1):
             at_start = False
             yield number, cells
 
@@ -228,28 +226,22 @@ def _is_comment(
     source: Source, number: int, line: str, cells: list[str], layout: Layout, at_start: bool
 ) -> bool:
     """Return True if a line that begins with # is no token's; refuse what may be either."""
-    if layout.comment != "auto":
-        return False
-    if line.startswith(_OF_DOCUMENTS):
+    if layout.comment != "auto" or line.startswith(_OF_DOCUMENTS):
         return True
     if len(cells) != layout.width:
         return at_start or line.lstrip("#")[:1] in ("", " ", "\t")
     tag = cells[layout.tag].strip()
     if layout.has_tags:
         return not TAG.fullmatch(tag)
-    if cells[0] == "#" and at_start and (layout.separator is None or _may_be_source(tag)):
+    # What follows # and a tab is perhaps a source, as in GermEval's comments.
+    may_be_source = layout.separator is None or "://" in tag or " " in tag
+    if cells[0] == "#" and at_start and may_be_source:
         remedy = "say which by comment='#', or by comment=None"
         raise source.fault(number, f"{line[:60]!r} may be a comment, or the token '#': {remedy}")
     return False
 
 
 _OF_DOCUMENTS = ("#begin document", "#end document")
-
-
-def _may_be_source(tag: str) -> bool:
-    """Return True if what follows # and a tab is perhaps a source, as in GermEval's comments."""
-    return "://" in tag or " " in tag
-
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
@@ -320,7 +312,8 @@ def conllu_rows(
     check_choice("tag_column", tag_column, CONLLU_COLUMNS[:-1])  # the last is no single value
     how: dict[str, Any] = {"ids": 0, "separator": "\t", "comment": "#"}
     layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), **how)
-    rows = _sentences(source, layout, None, labelled)
+    lines = _token_lines(source, layout)
+    rows = sentences_of(source, lines, layout.token, layout.tag, labelled)
     if not rows:
         raise ValueError(f"{str(source.path)!r} holds no word: is it a CoNLL-U file?")
     X, y = x_and_y(rows)
@@ -368,13 +361,27 @@ def write_conll(path: str | Path, X: Rows, y: Rows) -> Path:
     path, X, y = Path(path), as_row_list("X", X), as_row_list("y", y)
     check_lengths("sentences", X=X, y=y)
     pairs = [_pairs_to_write(i, *row) for i, row in enumerate(zip(X, y, strict=True))]
-    first = [pair for row in pairs for pair in row][:SAMPLE]
-    has_tags = are_tags([tag for _, tag in first])
-    _check_readable(pairs, has_tags)
-    blocks = ["".join(f"{token}\t{tag}\n" for token, tag in row) for row in pairs if row]
-    begins = "\n" if first and is_header([Line(1, "", list(pair)) for pair in first]) else ""
-    write_text(path, begins + "\n".join(blocks))
+    filled = [(i, row) for i, row in enumerate(pairs) if row]
+    text = "\n".join("".join(f"{token}\t{tag}\n" for token, tag in row) for _, row in filled)
+    write_text(path, _readable(path, text, filled) if filled else text)
     return path
+
+
+def _readable(path: Path, text: str, filled: list[tuple[int, list[tuple[str, str]]]]) -> str:
+    """The text, without a token whose line would be read as a comment, a header or the like."""
+    if is_header([Line(1, "", list(pair)) for _, row in filled[:SAMPLE] for pair in row]):
+        text = f"\n{text}"
+    source = Source(path, separator="\t", content=text.removeprefix("\ufeff"))
+    try:
+        rows = column_rows(source, token_column=0, tag_column=1).rows
+    except ValueError as error:
+        raise ValueError(f"X would not be read again: {error}") from error
+    read = [list(zip(row.x, row.y, strict=True)) for row in rows]
+    for (i, row), found in zip_longest(filled, read):
+        if row != found:
+            problem = f"a line that starts with {DOCUMENT}, # or a byte order mark may be a comment"
+            raise ValueError(f"X[{i}] would not be read again: {problem}; change or drop the token")
+    return text
 
 
 def _pairs_to_write(i: int, tokens: Any, tags: Any) -> list[tuple[str, str]]:
@@ -391,26 +398,3 @@ def _pairs_to_write(i: int, tokens: Any, tags: Any) -> list[tuple[str, str]]:
                 "tabs, line breaks and white space around a token"
             )
     return list(zip(tokens, tags, strict=True))
-
-
-def _check_readable(pairs: list[list[tuple[str, str]]], has_tags: bool) -> None:
-    """Refuse a token whose line would be read as something else."""
-    is_first = True
-    for i, row in enumerate(pairs):
-        for j, (token, tag) in enumerate(row):
-            is_mark = is_first and token.startswith("\ufeff")
-            is_first = False
-            if is_mark or _would_be_lost(token, tag, has_tags):
-                raise ValueError(
-                    f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
-                    "so is a document's start, a comment or a byte order mark; change or drop it"
-                )
-
-
-def _would_be_lost(token: str, tag: str, has_tags: bool) -> bool:
-    """Return True if a token's line would be taken for a document's start or a comment."""
-    if token.startswith((DOCUMENT, *_OF_DOCUMENTS)):
-        return True
-    if token[0] != "#":
-        return False
-    return not TAG.fullmatch(tag) if has_tags else token == "#" and _may_be_source(tag)

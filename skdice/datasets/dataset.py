@@ -10,7 +10,7 @@ from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.detection import Found, find, is_saved
+from skdice.datasets.detection import Found, find, refuse_saved
 from skdice.datasets.options import LABELLED, OF_CELLS, OF_LABELS, task_asked_for, without
 from skdice.datasets.readers import READERS
 from skdice.datasets.source import Source, warn_of_notes
@@ -150,9 +150,7 @@ def read_source(
     source: Source, task: str, options: Mapping[str, Any], found: Found | None = None
 ) -> Dataset:
     """Read the examples of a task; `found` is what `task_of` said."""
-    if is_saved(source.path):
-        remedy = "load it by datasets.load_from_disk, and give one split to from_hf"
-        raise ValueError(f"{str(source.path)!r} is a data set of Hugging Face: {remedy}")
+    refuse_saved(source.path, "from_hf")
     labelled = all(options.get(name, True) for name in LABELLED)
     read = READERS[task].read(source, without(options, *LABELLED), found, labelled)
     warn_of_notes(source, read.notes, len(read.rows))
@@ -163,7 +161,8 @@ def read_source(
 
 def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> Found:
     """The task and the format of a file that is read by ``task="auto"``, with some `options`."""
-    if is_saved(source.path) or "format" in options:
+    refuse_saved(source.path, "from_hf")
+    if "format" in options:
         return Found(None, "entities")
     wants_labels = bool(OF_LABELS & set(options))
     found = find(source, "classification" if wants_labels else "")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from skdice.datasets.answers import accepted
 from skdice.datasets.cells import LABEL_NAMES, values_of
-from skdice.datasets.formats._base import Format, JsonFormat, formats
+from skdice.datasets.formats._base import formats
 from skdice.datasets.row import Note, Row, Wanted, rows_and_notes
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import token_fields
@@ -24,9 +24,11 @@ class Found(NamedTuple):
 _SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
 
 
-def is_saved(path: Path) -> bool:
-    """Return True of a folder that a data set of Hugging Face was saved to."""
-    return path.is_dir() and any((path / name).is_file() for name in _SAVED)
+def refuse_saved(path: Path, reader: str) -> None:
+    """Refuse a folder that a data set of Hugging Face was saved to."""
+    if path.is_dir() and any((path / name).is_file() for name in _SAVED):
+        remedy = f"load it by datasets.load_from_disk, and give one split to {reader}"
+        raise ValueError(f"{str(path)!r} is a data set of Hugging Face: {remedy}")
 
 
 def find(source: Source, wanted: str = "") -> Found:
@@ -125,21 +127,17 @@ def _of_two(fitting: list[Found]) -> str:
     names = sorted({found.format for found in fitting if found.format})
     tasks = sorted({found.task for found in fitting})
     if len(tasks) > 1:
-        held = {"classification": "labels"}
-        what = " and ".join(
-            f"{held.get(found.task, found.task)} ({found.format or 'a table'})" for found in fitting
-        )
+        what = " and ".join(f"{task} ({name or 'a table'})" for name, task in fitting)
         return f"the record holds {what}: give task={tasks[0]!r} or task={tasks[1]!r}"
     return f"the record fits {' and '.join(map(repr, names))}: give format={names[0]!r} or another"
 
 
 def read_tool(source: Source, name: str, wanted: Wanted) -> tuple[list[Row], list[Note]]:
     """The rows of a file in a format, without those that a person refused, and what to tell."""
-    form: Format = formats()[name]
-    is_json = isinstance(form, JsonFormat)
-    source = source.as_json() if is_json else source
+    form = formats()[name]
+    source = source.as_json() if form.is_json else source
     notes: list[Note] = []
-    if source.is_json or (is_json and not form.tasks_of(source, None)):
+    if source.is_json or (form.is_json and not form.tasks_of(source, None)):
         values = values_of(source)
         if wanted.labelled:
             values, notes = accepted(values, keep_rejected=wanted.of_labels)

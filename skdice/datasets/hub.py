@@ -54,11 +54,6 @@ def from_hf(
     features = _features(dataset)
     columns: list[str] = [text_columns] if isinstance(text_columns, str) else []
     columns = columns or as_row_list("text_columns", text_columns)
-    given = [*(("text_columns", name) for name in columns), ("label_column", label_column)]
-    for what, name in given:
-        if name not in list(features):
-            problem = f"the dataset has no column {shown(name)}: it has {list(features)}"
-            raise ValueError(f"{what}: {problem}")
     if len(columns) not in (1, 2):
         problem = "must name one column, or two for a pair"
         raise ValueError(f"text_columns={shown(text_columns)} {problem}")

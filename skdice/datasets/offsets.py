@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,7 +97,7 @@ def _find_unit(path: Path, rows: list[Row], tool_unit: str) -> str:
     for row in rows:
         for places in _readings(row, tool_unit):
             unclear = unclear or row
-            for unit, place in places.items():
+            for unit, place in zip(UNITS, places, strict=True):
                 wrong[unit] += isinstance(place, _Fault)
     if unclear is not None and tool_unit == "utf16" and not any(wrong.values()):
         problem = "its offsets after emoji may count UTF-16 code units, as the tool does, or code "
@@ -106,17 +106,14 @@ def _find_unit(path: Path, rows: list[Row], tool_unit: str) -> str:
     return "utf16" if wrong["codepoints"] and not wrong["utf16"] else "codepoints"
 
 
-def _readings(row: Row, tool_unit: str) -> Iterator[dict[str, tuple[int, int] | _Fault]]:
+def _readings(row: Row, tool_unit: str) -> list[Any]:
     """The places by unit of each span of a row for which the unit matters, and that can tell."""
-    text, marks = row.x, row.y
-    if marks.unit or not text or max(text) <= "\uffff":
-        return
-    trials = {unit: _located(row, text, unit) for unit in UNITS}
-    for i, span in enumerate((*marks.spans, *marks.checks)):
-        places = {unit: trials[unit][i] for unit in UNITS}
-        can_tell = span.text is not None or tool_unit == "utf16"
-        if can_tell and places["codepoints"] != places["utf16"]:
-            yield places
+    if row.y.unit or row.x.isascii() or max(row.x) <= "\uffff":
+        return []
+    spans, trials = (*row.y.spans, *row.y.checks), [_located(row, row.x, unit) for unit in UNITS]
+    can_tell = [span.text is not None or tool_unit == "utf16" for span in spans]
+    every = zip(can_tell, zip(*trials, strict=True), strict=True)
+    return [places for told, places in every if told and places[0] != places[1]]
 
 
 def _nearest(span: Span, text: str) -> tuple[int, int] | None:

@@ -143,14 +143,9 @@ def is_record(line: str) -> bool:
     return line.lstrip().startswith("{") and isinstance(_value(line), dict)
 
 
-def first_line(lines: Iterable[str]) -> str:
-    """The first line that is not blank."""
-    return next(line for line in lines if line.strip())
-
-
 def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:
     """The values of JSON lines or of an array, or the one value of a file, with their places."""
-    first = first_line(iter_split(text))
+    first = next(filter(str.strip, iter_split(text)))
     if first.lstrip().startswith("["):
         if _is_array(path, text, first):
             return [(f"record {i}", each) for i, each in enumerate(parse_json(text, path), 1)]

@@ -133,8 +133,8 @@ class Source:
         """The JSON objects of a file."""
         for place, value in self.values:
             if not isinstance(value, dict):
-                problem = f"{shown(value)} is not a JSON object, as each line or element must be"
-                raise self.fault(place, problem)
+                problem = f"{shown(value)} is not a JSON object, as each line or element must be: "
+                raise self.fault(place, problem + 'write {"text": ..., "label": ...}')
             yield place, value
 
     def fault(self, place: int | str, problem: str) -> ValueError:

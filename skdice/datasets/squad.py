@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ def read_squad(
     path: str | Path,
     *,
     on_misaligned: str = "raise",
-    articles: Sequence[str] | None = None,
     with_answers: bool = True,
     encoding: str = "utf-8",
 ) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]]]:
@@ -40,8 +39,6 @@ def read_squad(
         What to do with an answer that its context does not hold at its offset: raise an error
         that names the question's id; leave the answer out; or move it to the nearest place that
         holds it. A question that loses all its answers is left out.
-    articles : list of str or None, default=None
-        Titles of the articles to read; None is all.
     with_answers : bool, default=True
         False reads every question as one without an answer, as for a prediction.
     encoding : str, default="utf-8"
@@ -70,17 +67,12 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    how: dict[str, Any] = {"on_misaligned": on_misaligned, "articles": articles}
-    read = question_rows(Source(Path(path), encoding), labelled=with_answers, **how)
-    return x_and_y(read.rows)
+    source = Source(Path(path), encoding)
+    return x_and_y(question_rows(source, on_misaligned=on_misaligned, labelled=with_answers).rows)
 
 
 def question_rows(
-    source: Source,
-    *,
-    on_misaligned: str = "raise",
-    articles: Sequence[str] | None = None,
-    labelled: bool = True,
+    source: Source, *, on_misaligned: str = "raise", labelled: bool = True
 ) -> Reading:
     """The questions that `read_squad` reads, with their ids."""
     values = [value for _, value in values_of(source)]
@@ -88,9 +80,8 @@ def question_rows(
         problem = "is not a SQuAD file: questions are read from JSON"
         raise ValueError(f"{str(source.path)!r} {problem}")
     every = _articles(source.path, values)
-    kept = every if articles is None else _with_titles(source, every, articles)
     rows: dict[str, Row] = {}  # by question id
-    for paragraph, question in _questions(source.path, kept):
+    for paragraph, question in _questions(source.path, every):
         row = _row(source, paragraph, question, len(rows), labelled)
         if row.meta["id"] in rows:
             problem = f"holds the question id {row.meta['id']!r} twice"
@@ -101,20 +92,20 @@ def question_rows(
     return Reading(_aligned(source.path, list(rows.values()), on_misaligned))
 
 
-def _questions(path: Path, articles: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Each question of some articles, with its paragraph."""
-    for article in articles:
-        for paragraph in article["paragraphs"]:
-            for question in _field(path, paragraph, "qas", list):
-                yield paragraph, question
-
-
 def _aligned(path: Path, rows: list[Row], on_misaligned: str) -> list[Row]:
     """Rows whose answers stand in their contexts; those that lose all answers go."""
     contexts = [row.x[1] for row in rows]
     names = [f"{str(path)!r}, {row.place}" for row in rows]
     found: list[Any] = as_answers([row.y for row in rows], contexts, on_misaligned, names)
     return [row._replace(y=y) for row, y in zip(rows, found, strict=True) if y is not None]
+
+
+def _questions(path: Path, articles: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Each question of some articles, with its paragraph."""
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            for question in _field(path, paragraph, "qas", list):
+                yield paragraph, question
 
 
 def _row(source: Source, paragraph: Any, question: Any, number: int, labelled: bool) -> Row:
@@ -127,16 +118,6 @@ def _row(source: Source, paragraph: Any, question: Any, number: int, labelled: b
         raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
     y = _answers(path, name, question) if labelled else []
     return Row(f"question {name!r}", (asked, context), y, {"id": name})
-
-
-def _with_titles(source: Source, every: list[Any], articles: Sequence[str]) -> list[Any]:
-    """The articles of these titles."""
-    titles, wanted = [a.get("title") for a in every], as_row_list("articles", articles)
-    unknown = [title for title in wanted if not isinstance(title, str) or title not in titles]
-    if unknown or not wanted:
-        what = f"articles={shown(unknown)} are not in {str(source.path)!r}"
-        raise ValueError(f"{what}, which has {titles}")
-    return [article for article in every if article.get("title") in wanted]
 
 
 def _articles(path: Path, values: list[Any]) -> list[Any]:

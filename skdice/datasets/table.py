@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -70,7 +70,10 @@ class Asked:
             raise ValueError(f"text_columns={shown(text_columns)} names more than two columns")
         if label_columns is None:
             return cls(texts, [] if label_column is None else [label_column])
-        return cls(texts, _flags_asked_for(label_columns), "label_columns")
+        labels = as_row_list("label_columns", label_columns)
+        if not labels or len(set(map(str, labels))) < len(labels):
+            raise ValueError(f"label_columns={shown(label_columns)} must name columns, each once")
+        return cls(texts, labels, "label_columns")
 
     @property
     def all(self) -> list[Any]:
@@ -81,17 +84,6 @@ class Asked:
         """Whether the first line names the columns: it does if one is asked for by name."""
         named = any(isinstance(column, str) for column in self.all)
         return True if header is None and named else header
-
-
-def _flags_asked_for(label_columns: Any) -> list[Any]:
-    labels = as_row_list("label_columns", label_columns)
-    for column in labels:
-        if not any(KINDS[kind].is_satisfied_by(column) for kind in ("str", "int")):
-            problem = f"holds {shown(column)}, which is no name or index of a column"
-            raise TypeError(f"label_columns={shown(label_columns)} {problem}")
-    if not labels or len({str(column) for column in labels}) < len(labels):
-        raise ValueError(f"label_columns={shown(label_columns)} must name columns, each once")
-    return labels
 
 
 @dataclass(frozen=True)
@@ -149,24 +141,15 @@ class Table:
         """Return True if a column has one of some names."""
         return self.names is not None and self.names[i].lower() in names
 
-    def with_header_of(self, columns: list[Any]) -> Table:
-        """The table with its first line as the header, if that has a column such as 2020.
-
-        Such a number is beyond the columns, so that it is no index.
-        """
-        first = [str(cell).strip() for cell in self.rows[0][1]]
-        beyond = [str(n) for n in columns if type(n) is int and n >= self.width]
-        if self.names is not None or not set(beyond) & set(first) or not self.rows[1:]:
-            return self
-        return replace(self, names=first, rows=self.rows[1:])
-
     def index(self, column: Any, what: str) -> int:
         """The index of a column that was asked for by name or index."""
         if KINDS["int"][1](column) and -self.width <= column < self.width:
             return column % self.width
         if self.names is not None and isinstance(column, (str, int)) and str(column) in self.names:
             return self.names.index(str(column))
-        header = "no header" if self.names is None else f"the header {self.names}"
+        header = f"the header {self.names}"
+        if self.names is None:
+            header = "no header: give header=True if the first line names the columns"
         problem = f"which has {self.width} columns and {header}"
         raise ValueError(f"{what}={shown(column)} is not in {str(self.path)!r}, {problem}")
 
@@ -194,10 +177,8 @@ class Table:
             remedy = "give label_column by index with header=False, or header=True if the first "
             return remedy + "line names the columns"
         flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
-        if len(flags) < 2:
-            return "give label_column by index or name"
-        remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
-        return remedy + "for one, label_column"
+        remedy = f"; for several labels a text, give label_columns={self.shown(flags)}"
+        return "give label_column by index or name" + remedy * (len(flags) > 1)
 
     def find_texts(self, columns: list[int], n_texts: int | None = None) -> list[int]:
         """The columns whose names are those of texts, or all that are left, if few enough."""
@@ -211,15 +192,9 @@ class Table:
             return named
         if len(left) == 1 or len(left) == n_texts:
             return left
-        raise self._refuse_texts(left, n_texts)
-
-    def _refuse_texts(self, left: list[int], n_texts: int | None) -> ValueError:
-        """The error about columns of which none or several may hold the text."""
-        found = f"{len(left)} columns that may be text {self.shown(left)}"
-        problem = f"{found}, not {n_texts or 1}" if left else "no column that may be text"
-        more = ", and which the label with label_column" if n_texts is None else ""
-        remedy = f"say which hold the text with text_columns{more}"
-        return ValueError(f"{str(self.path)!r} has {problem}: {remedy}")
+        problem = f"has {len(left)} columns that may be text {self.shown(left)}, not {n_texts or 1}"
+        remedy = "say which hold the text with text_columns, and which the label with label_column"
+        raise ValueError(f"{str(self.path)!r} {problem}: {remedy}")
 
     def _named_pair(self, columns: list[int]) -> list[int] | None:
         """The columns with the two names of a pair."""
@@ -244,23 +219,18 @@ class Table:
 
     def labelled(self, labels: list[int]) -> tuple[Table, list[Note]]:
         """The table without rows that a person ignored, or to which nobody gave a label."""
-        rows, notes = self.rows, []
-
-        def keep(what: str, fits: Callable[[list[Any]], bool]) -> None:
-            nonlocal rows
-            kept = [row for row in rows if fits(row[1])]
-            notes.append(Note(what, len(rows) - len(kept)))
-            rows = kept
-
-        answers = self.answers
-        if answers is not None and answers not in labels:
-            keep("whose answer is ignore", lambda cells: cells[answers] != "ignore")
+        at = self.answers
+        answered = self.rows
+        if at is not None and at not in labels:
+            answered = [row for row in self.rows if row[1][at] != "ignore"]
+        kept = [row for row in answered if not all(is_empty(row[1][i]) for i in labels)]
         what = "whose label is empty" if len(labels) == 1 else "whose labels are all empty"
-        keep(what, lambda cells: not all(is_empty(cells[i]) for i in labels))
-        if not rows:
+        notes = [Note("whose answer is ignore", len(self.rows) - len(answered))]
+        notes.append(Note(what, len(answered) - len(kept)))
+        if not kept:
             problem = f"holds no labelled row; left out: {left_out(notes)}"
             raise ValueError(f"{str(self.path)!r} {problem}")
-        return replace(self, rows=rows), notes
+        return replace(self, rows=kept), notes
 
     def texts(self, columns: list[int]) -> list[Any]:
         """The text of each row, or its two texts."""

@@ -10,11 +10,19 @@ from typing import Any
 from skdice._checks import shown
 from skdice.datasets.answers import accepted
 from skdice.datasets.cells import cells_of, long_cells, records_in_cells, separator_of
-from skdice.datasets.conll import column_rows, conllu_rows, is_conllu, read_conll, read_conllu
+from skdice.datasets.conll import (
+    TokenLine,
+    column_rows,
+    conllu_rows,
+    is_conllu,
+    read_conll,
+    read_conllu,
+    sentences_of,
+)
 from skdice.datasets.formats._base import rest_of
 from skdice.datasets.options import OF_CELLS, check_options, refuse_unknown, without
 from skdice.datasets.reading import suffix_of
-from skdice.datasets.row import Note, Reading, Row
+from skdice.datasets.row import Reading, Row
 from skdice.datasets.source import Placed, Source
 from skdice.datasets.token_columns import DOCUMENT, TAG, TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.tags.schemes import to_tags
@@ -45,7 +53,8 @@ def tagged_rows(
     if read is _table_rows or (read is None and is_named):
         return _table_rows(source, options, labelled)
     if read is records_in_cells:
-        return _listed_rows(source, _records(source), options, labelled, nested)
+        values = records_in_cells(source, always=True)
+        return _listed_rows(source, values, options, labelled, nested)
     if read is conllu_rows and "token_column" not in options:
         check_options(read_conllu, options)
         return conllu_rows(source, **options, labelled=labelled)
@@ -125,8 +134,7 @@ def token_rows(
     """The tokens of each record, with its tags or its spans, by the fields that were asked for."""
     rows = []
     for place, record in source.records():
-        found = token_fields(record) or (None, None)
-        token, tag = asked[0] or found[0], asked[1] or found[1]
+        token, tag = (a or b for a, b in zip(asked, token_fields(record) or asked, strict=True))
         if token not in record or (labelled and tag not in record):
             problem = f"no lists of tokens and tags, but {list(record)}"
             raise source.fault(place, f"{problem}: name them 'tokens' and 'tags'")
@@ -174,12 +182,7 @@ def _has_words(source: Source) -> bool:
     names = {name.lower() for name in _header(source)}
     if not (names & {*_TEXTS} and names & {*_TAGS}):
         return False
-    return any(token_fields(value) for _, value in _records(source, 2)[:1])
-
-
-def _records(source: Source, limit: int | None = None) -> list[Placed]:
-    """The rows of a table, whose cells are lists or strings of words and tags."""
-    return records_in_cells(source, limit, always=True)
+    return any(token_fields(value) for _, value in records_in_cells(source, 2, always=True)[:1])
 
 
 def _listed_rows(
@@ -193,16 +196,11 @@ def _listed_rows(
     if first is None and None in asked:
         remedy = "for texts with entities, give task='entities'"
         raise ValueError(f"{str(source.path)!r} holds no lists of tokens and tags: {remedy}")
-    columns = None
-    if not source.is_json:
-        names = (given or name for given, name in zip(asked, first or asked, strict=True))
-        columns = dict(zip(("token", "tag"), names, strict=True))
-    notes: list[Note] = []
-    if labelled:
-        values, notes = accepted(values)
-    held = source.holding(values)
-    rows = token_rows(held, labelled, asked)
-    return Reading(rows if nested else [_with_tags(held, row) for row in rows], notes, columns)
+    token, tag = (given or name for given, name in zip(asked, first or asked, strict=True))
+    columns = None if source.is_json else {"token": token, "tag": tag}
+    values, notes = accepted(values) if labelled else (values, [])
+    rows = token_rows(source.holding(values), labelled, asked)
+    return Reading(rows if nested else [_with_tags(source, row) for row in rows], notes, columns)
 
 
 def _with_tags(source: Source, row: Row) -> Row:
@@ -263,27 +261,14 @@ def _table_rows(source: Source, options: dict[str, Any], labelled: bool) -> Read
     if wanted is None:
         problem = f"token_column={asked[0]!r} and tag_column={asked[1]!r} are not both in"
         raise ValueError(f"{problem} {str(source.path)!r}, which has the header {header}")
-    token_at, tag_at = wanted[:2]
-    found: list[Row] = []
-    known: dict[str, str] = {}  # equal words are one string
-    for begins, place, cells in _with_starts(source, wanted, len(header)):
-        token, tag = cells[token_at].strip(), cells[tag_at].strip()
-        if not token or (labelled and not tag):
-            raise source.fault(place, "a token or a tag is missing: mend the line")
-        if begins or not found:
-            tokens: list[str] = []
-            tags: list[str] = []
-            found.append(Row(place, tokens, tags, {}))
-        tokens.append(known.setdefault(token, token))
-        tags.append(known.setdefault(tag, tag))
+    lines = _with_starts(source, wanted, len(header))
+    found = sentences_of(source, lines, wanted[0], wanted[1], labelled)
     names = (header[i] for i in wanted)
     return Reading(found, columns=dict(zip(("token", "tag", "sentence"), names, strict=False)))
 
 
-def _with_starts(
-    source: Source, wanted: list[int], width: int
-) -> Iterator[tuple[bool, int, list[str]]]:
-    """The rows below the header, each with its place and whether it begins a sentence."""
+def _with_starts(source: Source, wanted: list[int], width: int) -> Iterator[TokenLine]:
+    """The rows below the header, and the ends of sentences."""
     sentence_at = wanted[2] if len(wanted) > 2 else None
     if sentence_at is None and "" not in (line.strip() for line in source.head[:-1]):
         problem = "no column says where a sentence begins: add one named 'Sentence #', or "
@@ -299,7 +284,9 @@ def _with_starts(
             name = cells[sentence_at]
             begins = bool(name) and name != sentence
             sentence = name or sentence
-        yield begins, place, cells
+        if begins:
+            yield place, None
+        yield place, cells
 
 
 # ---- lines

@@ -118,7 +118,7 @@ def labelled_rows(
     source: Source, asked: Asked, label_separator: str | None = None, found: Found | None = None
 ) -> Reading:
     """The texts that `read_table` reads, with their labels; `found` is what is known of a file."""
-    table, notes = _of_tool(source, asked, True, found) or (_load(source, asked), [])
+    table, notes = _of_tool(source, asked, True, found) or (_load(source), [])
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
         problem += ": check the parameter separator; tagged sentences have a token a line"
@@ -127,18 +127,20 @@ def labelled_rows(
     if table.names is None and source.header is None:
         table.check_headless(labels)
     table, skipped = table.labelled(labels)
-    X, names = table.texts(texts), [table.named(i) for i in labels]
-    is_one = asked.of_labels == "label_column"
-    if is_one:
-        cells = ((place, row[labels[0]]) for place, row in table.rows)
-        y = read_labels(source.path, names[0], cells, label_separator)
-    else:
-        y = read_flags(source.path, table.rows, dict(zip(labels, map(str, names), strict=True)))
+    X, y = table.texts(texts), _labels_in(table, labels, asked, label_separator)
     rejected: list[Note] = []
     if table.answers is not None and table.answers not in labels:
         y, rejected = without_rejected(y, table.values(table.answers))
-    columns = {"text": [table.named(i) for i in texts], "label": names[0] if is_one else names}
-    options = _options_of(source, table, columns, is_one, label_separator)
+    names = [table.named(i) for i in labels]
+    of_labels = names[0] if asked.of_labels == "label_column" else names
+    columns = {"text": [table.named(i) for i in texts], "label": of_labels}
+    options = None
+    if not table.of_tool:  # a file of a tool needs none
+        how: dict[str, Any] = {asked.of_labels: of_labels, "label_separator": label_separator}
+        if not source.is_json:
+            how |= {"separator": separator_of(source), "quoting": quotes(source)}
+            how |= {"header": table.names is not None}
+        options = TableOptions(columns["text"], **how, encoding=source.encoding)
     rows = [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
     return Reading(rows, [*notes, *skipped, *rejected], columns, options)
 
@@ -151,18 +153,13 @@ def _columns(table: Table, asked: Asked) -> tuple[list[int], list[int]]:
     return texts or table.find_texts([i for i in table.columns if i not in labels]), labels
 
 
-def _options_of(
-    source: Source, table: Table, columns: dict[str, Any], is_one: bool, separator: str | None
-) -> TableOptions | None:
-    """The arguments that read a table like this one; a file of a tool needs none."""
-    if table.of_tool:
-        return None
-    how: dict[str, Any] = {"label_column" if is_one else "label_columns": columns["label"]}
-    if not source.is_json:
-        how |= {"separator": separator_of(source), "quoting": quotes(source)}
-        how |= {"header": table.names is not None}
-    how |= {"label_separator": separator, "encoding": source.encoding}
-    return TableOptions(columns["text"], **how)
+def _labels_in(table: Table, labels: list[int], asked: Asked, separator: str | None) -> list[Any]:
+    """The labels of the rows of a table, from one column or several of 0 and 1."""
+    if asked.of_labels == "label_columns":
+        names = {i: str(table.named(i)) for i in labels}
+        return read_flags(table.path, table.rows, names)
+    cells = ((place, row[labels[0]]) for place, row in table.rows)
+    return read_labels(table.path, table.named(labels[0]), cells, separator)
 
 
 def labels_of(read: Reading) -> list[Any]:
@@ -252,18 +249,18 @@ def text_rows(source: Source, asked: Asked, n_texts: int = 1) -> Reading:
 def _load_to_predict(source: Source, asked: Asked) -> Table:
     """The table of a file whose lines are texts as they are, if nothing shows columns."""
     if source.is_json or source.separator or suffix_of(source.path) == ".csv":
-        return _load(source, asked)
+        return _load(source)
     first = source.first_line
     is_asked = bool(asked.all or source.header)
     if first.startswith(_FASTTEXT) or (is_asked and "," in first and "\t" not in first):
-        return _load(source, asked)
+        return _load(source)
     if is_asked or "\t" in first or suffix_of(source.path) == ".tsv":
-        return _load(replace(source, separator="\t", content=source.text), asked)
+        return _load(replace(source, separator="\t", content=source.text))
     lines = enumerate(source.iter_lines(), 1)
     return Table(source.path, None, [(n, [line]) for n, line in lines if line.strip()])
 
 
-def _load(source: Source, asked: Asked) -> Table:
+def _load(source: Source) -> Table:
     """The table of a file."""
     if source.is_json:
         return _load_records(source)
@@ -271,26 +268,22 @@ def _load(source: Source, asked: Asked) -> Table:
         lines = enumerate(source.iter_lines(), 1)
         found = [(number, _of_fasttext(line)) for number, line in lines if line.strip()]
         return Table(source.path, ["text", "label"], found, ("label",))
-    table = Table(source.path, *table_of(source))
-    return table.with_header_of(asked.all) if source.header is None else table
+    return Table(source.path, *table_of(source))
 
 
 def _load_records(source: Source) -> Table:
     """The table of JSON records."""
-    for place, record in source.values:
-        if not isinstance(record, dict):
-            problem = f"{record!s:.60} is not a JSON object, as each line or element must be: "
-            raise source.fault(place, problem + 'write {"text": ..., "label": ...}')
-    names = list(dict.fromkeys(name for _, record in source.values for name in record))
+    records = list(source.records())
+    names = list(dict.fromkeys(name for _, record in records for name in record))
     if not names:
         problem = "holds no text, or empty JSON objects: give examples"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    place, first = source.values[0]
-    if len(source.values) == 1 and all(map(_is_column, first.values())):
+    place, first = records[0]
+    if len(records) == 1 and all(map(_is_column, first.values())):
         problem = "one object of columns, as pandas writes it: write rows by "
         raise source.fault(place, problem + "to_json(orient='records', lines=True)")
-    rows = [(place, [record.get(name) for name in names]) for place, record in source.values]
-    return Table(source.path, names, rows, given=[record for _, record in source.values])
+    rows = [(place, [record.get(name) for name in names]) for place, record in records]
+    return Table(source.path, names, rows, given=[record for _, record in records])
 
 
 def _is_column(value: Any) -> bool:
@@ -320,15 +313,32 @@ def _of_tool(
     of_labels = found.task == "classification"
     if found.format is None or (labelled and not of_labels):
         return None
-    wanted = Wanted(labelled, of_labels, asked.texts[0] if asked.texts else None)
+    wanted = Wanted(labelled, of_labels, next(iter(asked.texts), None))
     rows, notes = read_tool(source, found.format, wanted)
-    names = tuple(dict.fromkeys(name for row in rows for name in _labels(row)))
     if not labelled:
-        given = [{"text": row.x, **row.meta} for row in rows]
-        return _table_of(source, rows, names, wanted, given), notes
+        return _table_of(source, rows, wanted), notes
     known = [row for row in rows if row.y is not None]
     notes.append(Note("without a label", len(rows) - len(known)))
-    return (_table_of(source, known, names, wanted), notes) if names else None
+    table = _table_of(source, known, wanted)
+    return (table, notes) if table.of_tool else None
+
+
+def _table_of(source: Source, rows: list[Row], wanted: Wanted) -> Table:
+    """The table of a tool's rows: the text, the labels by question, and the answers."""
+    names = tuple(dict.fromkeys(name for row in rows for name in _labels(row)))
+    answers = ["answer"] * any("answer" in row.meta for row in rows)
+    cells = [
+        (row.place, [row.x, *(_labels(row).get(n, []) for n in names),
+                     *map(row.meta.get, answers)]) for row in rows
+    ]  # fmt: skip
+    columns = [wanted.text_column or "text", *names, *answers]
+    given = None if wanted.labelled else [{"text": row.x, **row.meta} for row in rows]
+    return Table(source.path, columns, cells, names, given)
+
+
+def _labels(row: Row) -> dict[str, list[str]]:
+    """The labels of a text by the name of the question."""
+    return row.y if isinstance(row.y, dict) else {}
 
 
 def _may_be_of_tool(source: Source, asked: Asked, labelled: bool) -> bool:
@@ -343,37 +353,12 @@ def _may_be_of_tool(source: Source, asked: Asked, labelled: bool) -> bool:
         return False
     if asked.labels and all(_is_field(values, name) for name in asked.all):
         return False
-    return labelled or not source.is_json or not all(map(_is_record_of_text, source.values))
-
-
-def _table_of(
-    source: Source,
-    rows: list[Row],
-    names: tuple[str, ...],
-    wanted: Wanted,
-    given: list[dict[str, Any]] | None = None,
-) -> Table:
-    """The table of a tool's rows: the text, the labels by question, and the answers."""
-    answers = ["answer"] * any("answer" in row.meta for row in rows)
-    columns = [wanted.text_column or "text", *names, *answers]
-    cells = [
-        (row.place, [row.x, *(_labels(row).get(name, []) for name in names),
-                     *(row.meta.get(name) for name in answers)]) for row in rows
-    ]  # fmt: skip
-    return Table(source.path, columns, cells, names, given)
+    records = [value if isinstance(value, dict) else {} for _, value in values]
+    of_texts = (any(isinstance(each.get(n), str) for n in TEXT_NAMES) for each in records)
+    return labelled or not source.is_json or not all(of_texts)
 
 
 def _is_field(values: list[Any], name: str) -> bool:
     """Return True if some records have a field, which holds no objects."""
     records = [value for _, value in values if isinstance(value, dict) and name in value]
     return bool(records) and not any(isinstance(record[name], dict) for record in records)
-
-
-def _is_record_of_text(placed: tuple[Any, Any]) -> bool:
-    record = placed[1] if isinstance(placed[1], dict) else {}
-    return any(isinstance(record.get(name), str) for name in TEXT_NAMES)
-
-
-def _labels(row: Row) -> dict[str, list[str]]:
-    """The labels of a text by the name of the question."""
-    return row.y if isinstance(row.y, dict) else {}

@@ -1,6 +1,6 @@
 """Which of a file's columns hold the tokens and the tags: as asked for, or as the first lines show.
 
-The tags stand in the column of ``O`` and ``B-PER``, or in the only one beside the tokens. The
+The tags stand in the one column of ``O`` and ``B-PER``, or in the only one beside the tokens. The
 tokens stand in the first column that holds no tags, numbers or ids. What may be either is refused.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS
@@ -59,14 +60,11 @@ def columns_of(
     fitting = [row for row in rows if len(row.cells) == width]
     has_header = rows[0].number == 1 and rows[0] is fitting[0] and is_header(fitting)
     header = [cell.strip() for cell in rows[0].cells] if has_header else names
-    token, tag = (
-        _index(source, what, column, header, width)
-        for what, column in (("token_column", token), ("tag_column", tag))
-    )
-    fitting = fitting[has_header:]
-    if not fitting:
+    token = _index(source, "token_column", token, header, width)
+    tag = _index(source, "tag_column", tag, header, width)
+    if not fitting[has_header:]:
         raise no_tokens(source)
-    sample = _Sample(source, fitting, header, names)
+    sample = _Sample(source, fitting[has_header:], header)
     at = sample.find_tag(token) if tag is None else tag
     token = sample.find_token(at) if token is None else token
     at = sample.find_other(token, with_tags) if at is None else at
@@ -95,72 +93,79 @@ def no_tokens(source: Source) -> ValueError:
 class _Sample:
     """The first lines of a file by their columns, each cut into sentences."""
 
-    def __init__(
-        self, source: Source, rows: list[Line], header: list[str], names: list[str]
-    ) -> None:
+    def __init__(self, source: Source, rows: list[Line], header: list[str]) -> None:
         self.source, self.header, self.number = source, header, rows[0].number
-        self.width = len(rows[0].cells)
-        sentences = [[row.cells for row in some] for _, some in groupby(rows, lambda r: r.sentence)]
-        self.ids = _find_ids(sentences, names)
-        sentences = [[c for c in some if not is_range(c, self.ids)] for some in sentences]
-        self.columns = [[[c[j] for c in some] for some in sentences] for j in range(self.width)]
-        self.flat = [[cell for cells in column for cell in cells] for column in self.columns]
-
-    def fault(self, j: int, problem: str) -> ValueError:
-        """An error that names a column."""
-        return self.source.fault(self._shown(j), problem)
+        self.ids = _ids(rows, header)
+        words = [row for row in rows if not is_range(row.cells, self.ids)]
+        sentences = [zip(*(row.cells for row in some), strict=True) for some in _sentences(words)]
+        self.columns = list(zip(*sentences, strict=True)) or [()] * len(rows[0].cells)
+        self.flat = [list(chain.from_iterable(column)) for column in self.columns]
 
     def _shown(self, j: int) -> str:
-        return f"column {j} ({', '.join(self.flat[j][:3])})"
+        return self.header[j] if self.header else f"column {j} ({', '.join(self.flat[j][:3])})"
 
     def find_tag(self, token: int | None) -> int | None:
-        """The column that holds nothing but tags, or the other one of two; None if none does."""
-        at = _find_tags(self.flat)
-        return int(token != 1) if at is None and self.width == 2 else at
+        """The one column of tags, or the other one of two; None if several or none may be it."""
+        types = {j: _types(cells) for j, cells in enumerate(self.flat) if are_tags(cells)}
+        entities = [j for j, kinds in types.items() if not all(map(_CHUNK.fullmatch, kinds))]
+        found = entities or [j for j, kinds in types.items() if not kinds] or [*types]
+        if len(found) == 1:
+            return found[0]
+        return int(token != 1) if len(self.flat) == 2 else None
 
     def find_token(self, tag: int | None) -> int:
         """The first column that holds no tags, numbers or ids."""
-        kinds = [self._kind(j, tag) for j in range(self.width)]
-        fit = [j for j in range(self.width) if j != tag and not kinds[j]]
+        fit = [j for j in range(len(self.flat)) if j != tag and not self._problem(j, tag)]
         if not fit:
             j = int(tag == 0)
-            raise self.fault(j, f"{kinds[j]}, not tokens: give token_column and tag_column")
+            problem = f"{self._problem(j, tag)}, not tokens: give token_column and tag_column"
+            raise self.source.fault(self._shown(j), problem)
         return fit[0]
 
     def find_other(self, token: int, with_tags: bool) -> int:
         """The only column beside that of the tokens."""
-        left = [j for j in range(self.width) if j != token and self._kind(j, None) != "counters"]
+        left = [j for j in range(len(self.flat)) if j != token and not self._counts(j)]
         if len(left) != 1 and with_tags:
-            which = ", ".join(self.header[j] if self.header else self._shown(j) for j in left)
-            problem = f"which column holds the tags? None has tags such as O and B-PER: {which}"
+            problem = f"which column holds the tags? {', '.join(map(self._shown, left))}"
             raise self.source.fault(self.number, f"{problem}: give tag_column")
-        return left[0] if left else self.width - 1
+        return left[0] if left else len(self.flat) - 1
 
     def check_tags(self, at: int) -> None:
         """Refuse a column of numbers or of nothing for that of the tags."""
-        if self._kind(at, None) == "counters" or set(self.flat[at]) <= {"_", "-"}:
-            raise self.fault(at, "no tags: give tag_column")
+        if self._counts(at) or set(self.flat[at]) <= {"_", "-"}:
+            raise self.source.fault(self._shown(at), "no tags: give tag_column")
 
-    def _kind(self, j: int, tag: int | None) -> str:
+    def _counts(self, j: int) -> bool:
+        return j == self.ids or _count(self.columns[j])
+
+    def _problem(self, j: int, tag: int | None) -> str:
         """Name what a column holds in place of tokens; empty if it may hold them."""
-        kind = "counters" if j == self.ids else _kind(self.columns[j])
-        if self.width != 2 or tag is None or kind == "counters" or set(self.flat[j]) == {"_"}:
-            return kind
-        # The only other column beside tags is anything else; beside words it is no tag.
-        if are_tags(self.flat[tag]):
-            return ""
-        n_kinds, n_tags = len(set(self.flat[j])), len(set(self.flat[tag]))
-        fewer = len(self.flat[j]) > 5 and n_tags > 1.25 * n_kinds
-        return kind if kind == "tags" else "fewer values than the tags" * fewer
+        cells, sentences = self.flat[j], self.columns[j]
+        if self._counts(j):
+            return "counters"
+        if len(self.flat) == 2 and tag is not None and set(cells) != {"_"}:
+            if are_tags(self.flat[tag]):
+                return ""  # the only column beside tags is anything else
+            # Words are of more kinds than their tags.
+            n_kinds, n_tags = len(set(cells)), len(set(self.flat[tag]))
+            return "fewer values than the tags" * (len(cells) > 5 and n_tags > 1.25 * n_kinds)
+        if has_entities(cells):
+            return "tags"
+        is_constant = len(cells) > len(sentences) + 1 and all(len({*row}) == 1 for row in sentences)
+        return "one value a sentence" if is_constant else ""
 
 
-def _find_ids(sentences: list[list[list[str]]], names: list[str]) -> int | None:
-    """The column of ids: that of this name, or the first of several, if it counts the tokens."""
-    if "ID" in names:
-        return names.index("ID")
-    first = [[cells[0] for cells in some] for some in sentences]
-    is_wide = len(sentences[0][0]) > 2
-    return 0 if is_wide and (all(map(_are_ids, first)) or _count(first)) else None
+def _sentences(rows: list[Line]) -> Iterator[list[Line]]:
+    return (list(some) for _, some in groupby(rows, lambda row: row.sentence))
+
+
+def _ids(rows: list[Line], header: list[str]) -> int | None:
+    """The column of this name, or the first of several, if its cells are ids or count tokens."""
+    if "ID" in header:
+        return header.index("ID")
+    first = [[row.cells[0] for row in some] for some in _sentences(rows)]
+    are_ids = all(map(_ID.fullmatch, chain.from_iterable(first))) or _count(first)
+    return 0 if are_ids and len(rows[0].cells) > 2 else None
 
 
 def is_range(cells: list[str], ids: int | None) -> bool:
@@ -200,32 +205,15 @@ def is_header(rows: list[Line]) -> bool:
     )
 
 
-def _are_ids(cells: list[str]) -> bool:
-    """Return True if cells are CoNLL-U's ids of the words of a sentence."""
-    return cells[0].split("-")[0] == "1" and all(map(_ID.fullmatch, cells))
-
-
-def _is_counter(cells: list[str]) -> bool:
-    """Return True if cells such as 1, 2, 3 or T1, T2, T3 count the tokens of a sentence."""
-    parts = [re.fullmatch(r"(.*?)(\d+)", cell) for cell in cells if not RANGE.fullmatch(cell)]
-    starts = [part and (part[1], int(part[2]) - i) for i, part in enumerate(parts)]
-    return len(set(starts)) == 1 and starts[0] is not None
-
-
-def _count(sentences: list[list[str]]) -> bool:
-    """Return True if cells count the tokens of all sentences, of which there are some."""
+def _count(sentences: Sequence[Sequence[str]]) -> bool:
+    """Return True if cells such as 1, 2, 3 or T1, T2, T3 count the tokens of all sentences."""
     return sum(map(len, sentences)) - len(sentences) > 1 and all(map(_is_counter, sentences))
 
 
-def _kind(sentences: list[list[str]]) -> str:
-    """Name what a column holds in place of tokens; empty if it may hold them."""
-    cells = [cell for sentence in sentences for cell in sentence]
-    if has_entities(cells):
-        return "tags"
-    if _count(sentences):
-        return "counters"
-    is_constant = len(cells) - len(sentences) > 1 and all(len(set(row)) == 1 for row in sentences)
-    return "one value a sentence" if is_constant else ""
+def _is_counter(cells: Sequence[str]) -> bool:
+    parts = [re.fullmatch(r"(.*?)(\d+)", cell) for cell in cells if not RANGE.fullmatch(cell)]
+    starts = [part and (part[1], int(part[2]) - i) for i, part in enumerate(parts)]
+    return len(set(starts)) == 1 and starts[0] is not None
 
 
 def are_tags(cells: list[str], least: float = 0.9) -> bool:
@@ -240,19 +228,3 @@ def has_entities(cells: list[str], least: float = 0.9) -> bool:
 
 def _types(cells: list[str]) -> set[str]:
     return {cell.strip()[2:] for cell in cells if TAG.fullmatch(cell.strip()) and cell != "O"}
-
-
-def _find_tags(columns: list[list[str]]) -> int | None:
-    """The column that holds nothing but tags, or the first of nested tags; None if none does."""
-    types = {j: _types(cells) for j, cells in enumerate(columns) if are_tags(cells)}
-    chunks = {j for j, kinds in types.items() if kinds and all(map(_CHUNK.fullmatch, kinds))}
-    of_entities = {j for j, kinds in types.items() if kinds} - chunks
-    fewer = sorted(of_entities or set(types) - chunks or chunks)
-    is_one = len(fewer) == 1 or (len(fewer) > 1 and _are_nested([types[j] for j in fewer]))
-    return fewer[0] if is_one else None
-
-
-def _are_nested(types: list[set[str]]) -> bool:
-    """Return True if all columns have a type of the first; GermEval's LOCderiv is a LOC."""
-    short = [{kind[:3] for kind in kinds} for kinds in types]
-    return all(short[0] & kinds for kinds in short)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from typing import Any
 
-from skdice._checks import shown
 from skdice.datasets.row import Marks, Row, span
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import are_spans
@@ -31,14 +30,6 @@ def words_of(text: str, entities: Iterable[Entity]) -> list[tuple[int, int]]:
         inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
         words += pairwise((start, *inner, end))
     return words
-
-
-def parts_between(
-    text: str, entities: Iterable[Entity], words: Iterable[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """A text cut where its words, or those of `words_of`, and its entities begin and end."""
-    inner = [*words, *((entity.start, entity.end) for entity in entities)]
-    return pairwise(sorted({0, len(text), *chain.from_iterable(inner)}))
 
 
 def longest(entities: list[Entity]) -> list[Entity]:
@@ -67,21 +58,6 @@ def tagged_words(texts: list[str], entities: Any) -> Iterator[tuple[list[str], l
 _GONE = Row("", "", None, {})
 
 
-def places_in(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
-    """Where tokens stand in a text, with nothing but white space between them.
-
-    The list ends before the first token that is not there.
-    """
-    places, end = [], 0
-    for token in tokens:
-        start = text.find(token, end)
-        if start < 0 or text[end:start].strip():
-            break
-        end = start + len(token)
-        places.append((start, end))
-    return places
-
-
 def _joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     """A text of tokens with blanks between them, and where each begins and ends."""
     places, start = [], 0
@@ -91,21 +67,12 @@ def _joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     return " ".join(tokens), places
 
 
-def joined_rows(source: Source, rows: list[Row], texts: list[Any] | None = None) -> Iterator[Row]:
-    """Texts, with their marks, of rows of tokens with tags or spans; a row goes when it is read.
-
-    `texts` are those of the rows, where the file holds them.
-    """
+def joined_rows(source: Source, rows: list[Row]) -> Iterator[Row]:
+    """Texts, with their marks, of rows of tokens with tags or spans; a row goes when it is read."""
     scheme = _scheme_of(source, rows)
     for i, (place, tokens, y, meta) in enumerate(rows):
         rows[i - 1 : i] = [_GONE] * (i > 0)
         text, places = _joined(tokens)
-        if texts is not None:
-            text = texts[i]
-            places = places_in(text if isinstance(text, str) else "", tokens)
-            if len(places) < len(tokens):
-                problem = f"its text is {shown(text)}, without {tokens[len(places)]!r} there"
-                raise source.fault(place, problem)
         found = []
         for kind, start, end in y if are_spans(y or ()) else _spans_of(y or [], scheme):
             if not 0 <= start < end <= len(tokens):
@@ -122,7 +89,7 @@ def _scheme_of(source: Source, rows: list[Row]) -> str:
         scheme = infer_scheme(tags)
     except ValueError as error:
         raise ValueError(f"{str(source.path)!r}: {error}") from error
-    if scheme == "plain" and any(tag != "O" for row in tags for tag in row):
+    if scheme == "plain" and {*chain.from_iterable(tags)} - {"O"}:
         problem = f"holds tags without B- and I-, such as {tags[0][0]!r}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     return scheme

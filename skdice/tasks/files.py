@@ -184,7 +184,7 @@ class EntityFiles(TaskFiles):
     """Texts with entities; the formats of annotation tools write them."""
 
     formats: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"), "predict"
+        ("jsonl", "doccano", "label-studio", "prodigy", "brat"), "predict"
     )
     modes: ClassVar[tuple[str, ...]] = tuple(MODES)
 

@@ -40,9 +40,7 @@ def folder(tmp_path_factory, tiny_backbone):
     return folder
 
 
-@pytest.mark.parametrize(
-    "format", ["auto", "jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"]
-)
+@pytest.mark.parametrize("format", ["auto", "jsonl", "doccano", "label-studio", "prodigy", "brat"])
 def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
     new = ["anna is in rome, 👍", "bob sings 👍 in paris"]
     recognizer = DiceEntityRecognizer.from_pretrained(folder / "m")
@@ -119,10 +117,7 @@ def test_compare(folder, tmp_path, tiny_backbone):
     [
         ("a.json", "label-studio"),
         ("a.jsonl", "prodigy"),
-        ("a.json", "spacy"),
-        ("a", None),
         ("a.jsonl", None),
-        ("a.conll", None),
     ],
 )
 def test_convert(folder, tmp_path, name, to):
@@ -138,6 +133,17 @@ def test_convert(folder, tmp_path, name, to):
     again = run("convert", out, tmp_path / "again.jsonl", "--to", "doccano")
     assert again.exit_code == 0, again.output
     assert (tmp_path / "again.jsonl").read_text() == (folder / "notes.jsonl").read_text()
+
+
+@pytest.mark.parametrize("name", ["a", "a.conll"])
+@pytest.mark.filterwarnings("ignore:.* no place for the metadata")
+def test_convert_to_files_of_texts_alone(folder, tmp_path, name):
+    assert run("convert", folder / "notes.jsonl", tmp_path / name).exit_code == 0
+    back = read_annotations(tmp_path / name)
+    for text, row in zip(back.texts, back.entities, strict=True):
+        at = TEXTS.index(text)  # brat has its texts in the order of their names
+        assert row == ENTITIES[at]
+    assert sorted(back.texts) == sorted(TEXTS)
 
 
 def test_converted_predictions_keep_their_scores(folder, tmp_path):

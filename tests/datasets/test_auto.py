@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
@@ -102,29 +101,6 @@ def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
     assert "tagging" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.csv", "id,text,label\n1,see you,ham\n2,win now,spam\n"),
-        ("a.conll", "Ann\tB-PER\n\nRome\tB-LOC\n"),
-        ("a.jsonl", '{"text": "a b", "label": "x"}\n{"text": "c d", "label": "y"}\n'),
-        ("b.jsonl", '{"text": "Ann sings", "entities": [[0, 3, "PER"]]}\n'),
-        ("a.tsv", "text\tlabel\nsee you\tham\nwin now\tspam\n"),
-    ],
-)
-def test_a_file_is_opened_once(tmp_path, monkeypatch, name, text):
-    path, opened, plain = put(tmp_path, text, name), [], io.open
-
-    def counted(file, *args, **how):
-        if str(file) == str(path):
-            opened.append(file)
-        return plain(file, *args, **how)
-
-    monkeypatch.setattr(io, "open", counted)  # of pathlib, too
-    read_dataset(path)
-    assert len(opened) == 1
-
-
 OBEYED = {
     "tokenized_text": {"tokenized_text": ["a"], "body_text": "see you", "kind": "ham"},
     "start_pos": {"start_pos": 3, "body_text": "see you", "kind": "ham"},
@@ -165,8 +141,10 @@ def test_columns_of_tokens_and_tags_are_obeyed_in_every_form(tmp_path):
 
 def test_a_column_named_by_a_number(tmp_path):
     path = put(tmp_path, "2020,2021\nsee you,ham\nwin now,spam\n", "a.csv")
+    with pytest.raises(ValueError, match="no header: give header=True if the first line names"):
+        read_dataset(path, label_column=2021, text_columns=0)
     for column in (2021, "2021"):  # the command line gives a number
-        data = read_dataset(path, label_column=column, text_columns=0)
+        data = read_dataset(path, label_column=column, text_columns=0, header=True)
         assert (data.X, data.y) == (["see you", "win now"], ["ham", "spam"])
         assert data.table.given()["label_column"] == "2021"
 

@@ -148,10 +148,11 @@ def test_write_conll_refuses_what_it_could_not_read(tmp_path):
         ([[" "]], [["O"]], "has no place"),
         ([[" a"]], [["O"]], "white space around"),
         ([["a"]], [["O\u00a0"]], "white space around"),
-        ([["#"], ["a"] * 20], [["N"], ["O"] * 20], r"X\[0\]\[0\] is '#'"),
-        ([["#", "a"]], [["a b", "c"]], r"X\[0\]\[0\] is '#'"),
-        ([[], ["\ufeffa"]], [[], ["O"]], r"X\[1\]\[0\] is '\\ufeffa'"),
-        ([["a"], ["b", "-DOCSTART-"]], [["O"], ["O", "O"]], r"X\[1\]\[1\] is '-DOCSTART-'"),
+        ([["#"], ["a"] * 20], [["N"], ["O"] * 20], r"X\[0\] would not be read again"),
+        ([["#", "a"]], [["a b", "c"]], "X would not be read again: .* may be a comment"),
+        ([[], ["\ufeffa"]], [[], ["O"]], r"X\[1\] would not be read again"),
+        ([["a"], ["b", "-DOCSTART-"]], [["O"], ["O", "O"]], r"X\[1\] would not be read again"),
+        ([["a"], ["-DOCSTART-"]], [["O"], ["O"]], r"X\[1\] would not be read again"),
     ):
         with pytest.raises(ValueError, match=message):
             write_conll(tmp_path / "x.conll", X, y)

@@ -21,7 +21,7 @@ def test_a_bridge_from_hugging_face():
     assert (X, y) == ([["Ann", "x"], []], [["B-PER", "O"], []])
     pairs = hf.Dataset.from_dict({"a": ["x"], "b": ["y"], "label": [3]})
     assert from_hf(pairs, text_columns=["a", "b"], label_column="label") == ([("x", "y")], [3])
-    with pytest.raises(ValueError, match="no column 'c'"):
+    with pytest.raises(ValueError, match="not in the dataset"):
         from_hf(pairs, text_columns="c", label_column="label")
     with pytest.raises(TypeError, match=r"splits \['train'\]"):
         from_hf(hf.DatasetDict(train=pairs), text_columns="a", label_column="label")

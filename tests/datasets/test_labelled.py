@@ -106,7 +106,7 @@ def test_an_empty_list_of_spans_beside_a_label_holds_no_entities(tmp_path, name,
     found = {**rows[0], name: [{"start": 0, "end": 1, "label": "Q"}]}
     path = put(tmp_path, found, *rows)
     with pytest.raises(
-        ValueError, match=r"line 1: the record holds entities .* and labels .*task="
+        ValueError, match=r"line 1: the record holds entities .* and classification .*task="
     ):
         read_dataset(path)
     assert read_dataset(path, task="entities").y == [[(0, 1, "Q")], [], []]

@@ -17,7 +17,6 @@ from skdice.datasets import (
     read_squad,
     read_table,
     read_texts,
-    write_annotations,
 )
 
 READERS = (read_conll, read_conllu, read_dataset, read_squad, read_table, read_texts)
@@ -172,14 +171,3 @@ def test_nested_values_of_another_kind_are_refused_by_their_file(tmp_path, name)
     for read in (read_annotations, lambda p: read_dataset(p, task="entities")):
         with pytest.raises(ValueError, match=r"a\.json'"):
             read(path)
-
-
-@pytest.mark.parametrize(
-    "value", [5, [], {}, {"file": 5}, {"file": "x"}, {"file": "x", "metadata": 5}]
-)
-@pytest.mark.parametrize("format", ["brat", "webanno"])
-def test_the_metadata_beside_documents(tmp_path, format, value):
-    path = write_annotations(tmp_path / "a", ["Ann"], [[(0, 3, "X")]], format, [{"k": 1}])
-    (path / "metadata.jsonl").write_text(json.dumps(value))
-    with pytest.raises(ValueError, match=r"metadata\.jsonl', line 1: .* 'file' and its 'metadata'"):
-        read_annotations(path)

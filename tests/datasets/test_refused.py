@@ -306,8 +306,7 @@ def test_moving_many_entities_takes_time_in_proportion(tmp_path):
 def test_a_folder_of_files_is_put_on_the_disk_once(tmp_path, monkeypatch):
     n = []
     monkeypatch.setattr(os, "fsync", lambda handle: n.append(handle))
-    for tool in ("brat", "webanno"):
-        write_annotations(tmp_path / tool, ["Ann"] * 50, [[(0, 3, "PER")]] * 50, tool)
+    write_annotations(tmp_path / "a", ["Ann"] * 50, [[(0, 3, "PER")]] * 50, "brat")
     assert len(n) <= 4  # the folder, and its parent
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_dataset, read_texts, write_annotations
+from skdice.datasets import read_dataset, read_texts
 from skdice.datasets.dataset import source_of, task_of
 from skdice.datasets.readers import READERS
 from skdice.datasets.row import Row
@@ -68,22 +68,6 @@ def test_a_file_to_predict_becomes_rows_without_y(tmp_path, name, text, task, ro
         assert rows[0].meta["text"] == "hi"
     else:
         assert rows[0].meta == row[3]
-
-
-def test_rows_of_a_tool_are_written_by_its_format(tmp_path):
-    texts, meta = ["Ann sings", "It rains"], [{"id": 7}, {"id": 8}]
-    for name in ("doccano", "prodigy", "label-studio", "spacy", "bioc", "jsonl"):
-        path = write_annotations(tmp_path / f"{name}.json", texts, [ENTITIES, []], name, meta)
-        rows = READERS["entities"].read(source_of(path, "utf-8", {}), {"format": name}).rows
-        found = [(row.x, row.y, str(row.meta["id"])) for row in rows]
-        assert found == [("Ann sings", ENTITIES, "7"), ("It rains", [], "8")]
-
-
-def test_an_option_that_tokens_do_not_have_is_refused(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"tokens": ["Ann"], "tags": ["B-PER"]}\n')
-    with pytest.raises(TypeError, match="header=True is no option of lists and tables of tokens"):
-        read_dataset(path, header=True)
 
 
 def test_a_tab_in_a_later_line_of_texts(tmp_path):

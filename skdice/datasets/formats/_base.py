@@ -1,4 +1,4 @@
-"""The protocol of a format: how its files are known, read and written.
+"""The protocol of a format: how its files are known and read, and perhaps written.
 
 A format is one module in `skdice.datasets.formats`, with one subclass of `Format`, and a
 line of `skdice/_names.py`, where `skdice convert`, `predict` and the readers find it.
@@ -28,11 +28,8 @@ class Format(ABC):
     unit: ClassVar[str] = "codepoints"  # that offsets count
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
     knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
-    lines: ClassVar[bool] = False  # whether a file is lines of JSON
-
-    def keeps(self, path: Path) -> frozenset[str] | None:
-        """The names of metadata that a file has a place for; None if it is all."""
-        return None
+    is_json: ClassVar[bool] = False  # whether its files are JSON whatever their names
+    keeps: ClassVar[tuple[str, ...] | None] = None  # metadata with a place in it; None is all
 
     @abstractmethod
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
@@ -46,26 +43,20 @@ class Format(ABC):
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         """The texts of a file, with their `Marks`, or with labels if these are wanted."""
 
-    def is_text(self, path: Path | None) -> bool:
-        """Return True if a file is text that can be written row by row, by `dump`."""
-        return False
-
     def write(self, path: Path, rows: list[Row]) -> None:
-        """Write all texts of a file that is not; y of a row are its entities, of type `Entity`."""
-        raise NotImplementedError(f"{self.name} is written row by row")
+        """Write all texts, if `dump` does not; y of a row are its entities, of type `Entity`."""
+        raise NotImplementedError(f"no file of {self.name} is written so")
 
 
 class JsonFormat(Format):
-    """A format of one JSON value for each text, in lines or in an array."""
+    """A format that is written as one JSON value for each text, in lines or in an array."""
 
+    is_json = True
     lines: ClassVar[bool] = True
 
     @abstractmethod
     def dump(self, row: Row, predicted: bool) -> Any:
         """A text as a JSON value; offsets count what the tool counts."""
-
-    def is_text(self, path: Path | None) -> bool:
-        return True
 
 
 @cache
@@ -162,12 +153,6 @@ def parts_of(entity: Entity, *names: str) -> dict[str, Any]:
     """Some parts of an entity by their names; a score only if there is one."""
     parts = {name: getattr(entity, name) for name in names}
     return without(parts, "score") if entity.score is None else parts
-
-
-def of_each(row: Row, name: str) -> list[Any] | None:
-    """The metadata of this name, if it is a list with a value for each entity."""
-    known = row.meta.get(name)
-    return known if isinstance(known, list) and len(known) == len(row.y) else None
 
 
 def if_any(name: str, values: list[Any]) -> dict[str, list[Any]]:

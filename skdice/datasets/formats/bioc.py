@@ -2,35 +2,28 @@
 
 Read from "BioC: a minimalist approach to interoperability for biomedical text processing" (Comeau
 et al., Database 2013), its ``BioC.dtd``, and the JSON of PubTator 3. The passages of a document are
-one text, with a line break for each character between them. Documents may also come one a line. A
-text is written as one passage; what else is known of it is in the ``infons`` of its document.
+one text, with a line break for each character between them. Documents may also come one a line.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from xml.etree import ElementTree
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import Format, as_json, if_any, of_each
+from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.options import without
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
-from skdice.whole_files import write_text
 
 _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports
-_OURS = "skdice"  # the infon of metadata that are no strings
 
 
 class BioC(Format):
     """Documents of passages with annotations."""
-
-    suffixes: ClassVar[tuple[str, ...]] = (".xml",)
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if value is not None:
@@ -52,14 +45,6 @@ class BioC(Format):
                 where = place if document is value else f"{place}, document {number}"
                 yield _row(source, where, document, wanted)
 
-    def write(self, path: Path, rows: list[Row]) -> None:
-        if path.suffix == ".xml":
-            problem = "ends in .xml, and BioC is written as JSON: give a name that ends in .json"
-            raise ValueError(f"{str(path)!r} {problem}")
-        documents = [_document(i, row) for i, row in enumerate(rows)]
-        head = {"source": "skdice", "date": "", "key": "", "infons": {}}
-        write_text(path, as_json({**head, "documents": documents}) + "\n")
-
 
 def _documents(value: Any) -> list[Any]:
     """The documents of a collection, or a document."""
@@ -77,61 +62,38 @@ def _row(source: Source, place: str, document: Any, wanted: Wanted) -> Row:
     text, moved = "", 0  # how far offsets are from the text's
     spans: list[Span] = []
     identifiers: list[Any] = []
+    for piece, held, is_passage in _pieces(source, place, document):
+        offset = piece.get("offset", len(text))
+        if type(offset) is not int:
+            raise source.fault(place, f"a passage has the offset {shown(offset)}")
+        if held:
+            gap = max(0, offset - (len(text) - moved)) if text else 0
+            if gap > 10_000_000:
+                raise source.fault(place, f"a passage has the offset {offset}")
+            text += "\n" * gap
+            moved = len(text) - offset
+            text += held
+        elif is_passage:
+            moved = 0
+        for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
+            spans.append(_span(source, place, item, moved, wanted.feature))
+            identifiers.append(_infons_of(item).get("identifier"))
+    metadata = {"id": document.get("id"), **_infons_of(document)}
+    known = {name: value for name, value in metadata.items() if value is not None}
+    return Row(place, text, Marks(spans), {**known, **if_any("identifiers", identifiers)})
+
+
+def _pieces(
+    source: Source, place: str, document: Any
+) -> Iterator[tuple[dict[str, Any], str, bool]]:
+    """The passages and their sentences, the text that each adds, and whether it is a passage."""
     for passage in source.listed(place, document, "passages", dict):
         for piece in (passage, *source.listed(place, passage, "sentences", dict)):
-            offset = piece.get("offset", len(text))
-            if type(offset) is not int:
-                raise source.fault(place, f"a passage has the offset {shown(offset)}")
-            held = _text_of(source, place, piece)
-            if piece is not passage and passage.get("text"):
-                held = ""
-            if held:
-                gap = max(0, offset - (len(text) - moved)) if text else 0
-                if gap > 10_000_000:
-                    raise source.fault(place, f"a passage has the offset {offset}")
-                text += "\n" * gap
-                moved = len(text) - offset
-                text += held
-            elif piece is passage:
-                moved = 0
-            for found, identifier in _annotations(source, place, piece, moved, wanted):
-                spans.append(found)
-                identifiers.append(identifier)
-    metadata = _metadata_of(source, place, document)
-    return Row(place, text, Marks(spans), {**metadata, **if_any("identifiers", identifiers)})
-
-
-def _annotations(
-    source: Source, place: str, piece: dict[str, Any], moved: int, wanted: Wanted
-) -> Iterator[tuple[Span, Any]]:
-    """The wanted annotations of a passage or a sentence, each with its identifier."""
-    for item in source.listed(place, piece, "annotations", dict) if wanted.labelled else ():
-        known = _infons_of(item)
-        if not wanted.layer or str(known.get("type")).endswith(wanted.layer):
-            found = _span(source, place, item, moved, known, wanted.feature)
-            yield found, known.get("identifier")
-
-
-def _text_of(source: Source, place: str, piece: dict[str, Any]) -> str:
-    """The text of a passage or a sentence, which may have none."""
-    held = piece.get("text")
-    if held is not None and not isinstance(held, str):
-        raise source.fault(place, f"a passage has the text {shown(held)}")
-    return held or ""
-
-
-def _metadata_of(source: Source, place: str, document: dict[str, Any]) -> dict[str, Any]:
-    """The id and the infons of a document, and what we wrote as JSON in one of them."""
-    metadata = {"id": document.get("id"), **_infons_of(document)}
-    metadata = {name: value for name, value in metadata.items() if value is not None}
-    ours = metadata.pop(_OURS, None)
-    if isinstance(ours, str):
-        try:
-            more = json.loads(ours)
-        except ValueError as error:
-            raise source.fault(place, f"the infon {_OURS!r} is not JSON: {error}") from error
-        metadata |= more if isinstance(more, dict) else {}
-    return metadata
+            held = piece.get("text") or ""
+            if not isinstance(held, str):
+                raise source.fault(place, f"a passage has the text {shown(held)}")
+            is_passage = piece is passage
+            yield piece, held if is_passage or not passage.get("text") else "", is_passage
 
 
 def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
@@ -140,12 +102,7 @@ def _infons_of(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _span(
-    source: Source,
-    place: str,
-    item: dict[str, Any],
-    moved: int,
-    infons: dict[str, Any],
-    feature: str | None,
+    source: Source, place: str, item: dict[str, Any], moved: int, feature: str | None
 ) -> Span:
     parts = []
     for location in source.listed(place, item, "locations", dict):
@@ -155,57 +112,24 @@ def _span(
         parts.append((start + moved, start + moved + length))
     if not parts:
         raise source.fault(place, f"the annotation {shown(item)} has no location")
-    label, score = infons.get("type"), infons.get("score")
+    infons = _infons_of(item)
+    label = infons.get("type")
     if isinstance(label, str) and _LAYER.fullmatch(label):
         label = _of_layer(source, place, label, infons, feature)
-    try:
-        score = None if score is None else float(score)
-    except (TypeError, ValueError):
-        score = None
-    return Span(tuple(parts), label, item.get("text"), score)
+    return Span(tuple(parts), label, item.get("text"))
 
 
 def _of_layer(
     source: Source, place: str, layer: str, infons: dict[str, Any], feature: str | None
 ) -> Any:
     """The label of an annotation whose type is a layer of INCEpTION: the value of a feature."""
-    values = without(infons, "type", "identifier", "score")
-    name = feature or ("value" if "value" in values else next(iter(values), None))
+    values = without(infons, "type", "identifier")
     if feature is None and len(values) > 1 and "value" not in values:
         problem = f"the layer {layer!r} has the features {list(values)}: give feature= for one"
         raise source.fault(place, problem)
-    return layer.rpartition(".")[2] if name is None else values.get(name)
-
-
-def _document(i: int, row: Row) -> dict[str, Any]:
-    ids = of_each(row, "identifiers")
-    if ids and not all(each is None or isinstance(each, str) for each in ids):
-        ids = None
-    annotations = []
-    for j, entity in enumerate(row.y):
-        infons = {"type": str(entity.label)}
-        if ids is not None and ids[j] is not None:
-            infons["identifier"] = ids[j]
-        if entity.score is not None:
-            infons["score"] = str(entity.score)
-        place = {"offset": entity.start, "length": entity.end - entity.start}
-        annotations.append(
-            {"id": str(j), "infons": infons, "text": entity.text, "locations": [place]}
-        )
-    passage = {"offset": 0, "infons": {}, "text": row.x, "sentences": []}
-    passage |= {"annotations": annotations, "relations": []}
-    name, infons = _infons(row.meta, ids)
-    return {"id": str(i) if name is None else name, "infons": infons, "passages": [passage]}
-
-
-def _infons(metadata: dict[str, Any], ids: Any) -> tuple[str | None, dict[str, str]]:
-    """The id of a document, and its infons, which are strings."""
-    name = metadata.get("id")
-    name = name if isinstance(name, str) and name.strip() == name != "" else None
-    rest = without(metadata, *["id"] * (name is not None), *if_any("identifiers", ids or []))
-    others = {key: v for key, v in rest.items() if not isinstance(v, str) or key in (_OURS, "id")}
-    plain = without(rest, *others)
-    return name, {**plain, **({_OURS: as_json(others)} if others else {})}
+    if not values and feature is None:
+        return layer.rpartition(".")[2]
+    return values.get(feature or ("value" if "value" in values else next(iter(values))))
 
 
 # ---- XML

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from skdice.datasets.formats._base import Format
-from skdice.datasets.formats._folder import documents_of, is_webanno, write_folder
+from skdice.datasets.formats._folder import is_webanno, write_folder
 from skdice.datasets.reading import fault, read_text
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
@@ -32,6 +32,7 @@ class Brat(Format):
     """A folder of texts and their annotations, or one of them."""
 
     suffixes: ClassVar[tuple[str, ...]] = ("",)
+    keeps: ClassVar[tuple[str, ...] | None] = ("id",)
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         path = source.path
@@ -46,7 +47,7 @@ class Brat(Format):
         path = source.path
         folder = path if path.is_dir() else path.parent
         names = {each.relative_to(folder).as_posix(): each for each in _documents(path)}
-        for name, document, metadata in documents_of(folder, names):
+        for name, document in sorted(names.items()):
             text_file = _text_file(document)
             if not text_file.is_file():
                 raise fault(path, f"{name}.ann", f"there is no {name}.txt beside it")
@@ -59,7 +60,7 @@ class Brat(Format):
                 others += ["\ufeff" + each for each in (text, *others)]
             spans = list(_spans(source, document)) if wanted.labelled else []
             marks = Marks(spans, others=tuple(other for other in others if other != text))
-            yield Row(f"{name}.ann", text, marks, metadata)
+            yield Row(f"{name}.ann", text, marks, {"id": name})
 
     def write(self, path: Path, rows: list[Row]) -> None:
         write_folder(path, rows, _files_of)

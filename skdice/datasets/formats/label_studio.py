@@ -9,7 +9,7 @@ of each region shows which. The editor writes line breaks in that text as a back
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from skdice._checks import shown
@@ -48,7 +48,7 @@ class LabelStudio(JsonFormat):
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         tasks = list(source.records())
         is_annotated = any(submitted(task) for _, task in tasks)
-        unread: dict[str, None] = {}  # kinds of answers
+        unread: set[str] = set()  # kinds of answers
         n_read = 0
         for place, task in tasks:
             if not isinstance(task.get("data"), dict):
@@ -63,7 +63,8 @@ class LabelStudio(JsonFormat):
                 yield from notes
                 yield row
                 n_read += bool(row.y if wanted.of_labels else row.y.spans)
-                unread |= dict.fromkeys(_unread(annotation))
+                items = filter(lambda item: isinstance(item, dict), _results(annotation))
+                unread |= {str(item.get("type")) for item in items} & _UNREAD
         if unread and not n_read:
             raise ValueError(
                 f"{str(source.path)!r} holds answers of the type {' and '.join(sorted(unread))} "
@@ -101,7 +102,8 @@ def _kept(
     """
     if not wanted.labelled:
         return [({}, False)], []
-    cancelled, kept = _n_cancelled(source, place, task), submitted(task)
+    every = source.listed(place, task, "annotations" if "annotations" in task else "completions")
+    cancelled, kept = len(every) - len(answered(every)), submitted(task)
     if kept or cancelled or is_annotated or wanted.of_labels:
         pairs = [(each, False) for each in kept]
     else:
@@ -112,17 +114,12 @@ def _kept(
 
 def _tasks_of_task(value: dict[str, Any]) -> tuple[str, ...]:
     """The tasks of a task of Label Studio's, by its annotations or else its predictions."""
-    items = _items(submitted(value))
+    items = [item for each in submitted(value) for item in _results(each)]
     if not items and not answered(value.get("annotations")):
-        items = _items(value.get("predictions") or [])
+        items = [item for each in value.get("predictions") or [] for item in _results(each)]
     held = ["entities"] if any("start" in _value(item) for item in items) else []
     held += ["classification"] if any(map(_choices, items)) else []
     return tuple(held) or ("empty",)
-
-
-def _items(annotations: Any) -> list[Any]:
-    """What the results of annotations hold."""
-    return [item for each in annotations for item in _results(each)]
 
 
 def _regions(value: Any) -> bool:
@@ -138,13 +135,7 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
 
 
 _OF_MIN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
-_UNREAD = ("taxonomy", "rating", "number", "textarea", "datetime", "pairwise", "ranker")
-
-
-def _unread(annotation: dict[str, Any]) -> list[str]:
-    """The kinds of answers that are not read."""
-    kinds = (item.get("type") for item in _results(annotation) if isinstance(item, dict))
-    return [str(kind) for kind in kinds if kind in _UNREAD]
+_UNREAD = {"taxonomy", "rating", "number", "textarea", "datetime", "pairwise", "ranker"}
 
 
 def _of_min(source: Source, place: Any, task: dict[str, Any], wanted: Wanted) -> Row:
@@ -214,12 +205,6 @@ def submitted(task: dict[str, Any]) -> list[Any]:
     return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
 
 
-def _n_cancelled(source: Source, place: Any, task: dict[str, Any]) -> int:
-    name = "annotations" if "annotations" in task else "completions"
-    every = source.listed(place, task, name)
-    return len(every) - len(answered(every))
-
-
 def _row(
     source: Source,
     place: Any,
@@ -234,13 +219,10 @@ def _row(
     labels = [_labels(_value(item)) or [] for item in regions]
     key = _text_of(source, place, data, items, regions, wanted)
     rest = rest_of({**metadata, **({"result": others} if others else {})}, key)
-    notes = [Note("regions without a label", labels.count([]))]
+    y: Any = Marks([_span(r, label) for r, of in zip(regions, labels, strict=True) for label in of])
     if wanted.of_labels:
-        return Row(place, data[key], _of_choices(items) or None, rest), notes
-    spans = [
-        _span(item, label) for item, names in zip(regions, labels, strict=True) for label in names
-    ]
-    return Row(place, data[key], Marks(spans), rest), notes
+        y = _of_choices(items) or None
+    return Row(place, data[key], y, rest), [Note("regions without a label", labels.count([]))]
 
 
 def _is_region(source: Source, place: Any, item: Any) -> bool:
@@ -278,23 +260,23 @@ def _text_of(
     wanted: Wanted,
 ) -> str:
     """The field of the text to which regions and choices belong."""
-    owners = {n if isinstance(n := item.get("to_name"), str) else None for item in regions}
+    owners = dict.fromkeys(str(item.get("to_name")) for item in regions)
     if len(owners) > 1:
-        problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
+        problem = f"regions of several texts, {sorted(owners)}: export them apart"
         raise source.fault(place, problem)
     texts = {name: value for name, value in data.items() if isinstance(value, str)}
-    _refuse_html(source, place, texts.values(), items)
-    asked = [item.get("to_name") for item in items if _choices(item)]
-    known = tuple(str(name) for name in ("text", *owners, *asked) if name in texts)
+    if any(isinstance(each, dict) and each.get("type") == _OF_HTML for each in items):
+        _refuse_html(source, place, texts)
+    asked = [str(item.get("to_name")) for item in items if _choices(item)]
+    known = tuple(name for name in ("text", *owners, *asked) if name in texts)
     if not known and not wanted.text_column:
         _refuse_dialogue(source, place, data)
         known = tuple(texts) if len(texts) == 1 else ("text",)
     return source.text_key(place, data, known, wanted.text_column)
 
 
-def _refuse_html(source: Source, place: Any, texts: Iterable[str], items: list[Any]) -> None:
-    of_html = any(isinstance(each, dict) and each.get("type") == _OF_HTML for each in items)
-    if of_html and (html := next(filter(_HTML.search, texts), None)):
+def _refuse_html(source: Source, place: Any, texts: dict[str, str]) -> None:
+    for html in filter(_HTML.search, texts.values()):
         problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
         problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
         raise source.fault(place, problem)

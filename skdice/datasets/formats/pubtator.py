@@ -2,36 +2,25 @@
 
 Read from the page "PubTator format" of PubTator 3 (ncbi.nlm.nih.gov/research/pubtator3/tutorial).
 Title and abstract are one text, with one character between them, which offsets count. Lines of
-relations are read past. A text is written as its first line and the rest; further line breaks
-become blanks. Identifiers of entities are kept as metadata, other metadata have no place.
+relations are read past. Identifiers of entities are kept as metadata.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from skdice._warn import warn
-from skdice.datasets.formats._base import Format, if_any, of_each
+from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
 from skdice.datasets.source import Source
-from skdice.exceptions import SkippedRowsWarning
-from skdice.whole_files import write_text
 
 _PART = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
-_BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\t]")
 
 
 class PubTator(Format):
     """Titles and abstracts with entities."""
-
-    suffixes: ClassVar[tuple[str, ...]] = (".pubtator",)
-
-    def keeps(self, path: Path) -> frozenset[str]:
-        return frozenset({"id", "identifiers"})
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if value is not None or source.path.is_dir() or suffix_of(source.path) == ".conll":
@@ -50,36 +39,6 @@ class PubTator(Format):
                 block = []
             if line.strip():
                 block.append((number, line))
-
-    def write(self, path: Path, rows: list[Row]) -> None:
-        blocks, changed = [], []
-        for i, row in enumerate(rows):
-            title, _, abstract = row.x.partition("\n")
-            if _BREAK.search(title + abstract) or row.x.endswith("\n"):
-                changed.append(i)
-            name = str(row.meta.get("id", i))
-            if not re.fullmatch(r"[^|\s]+", name):
-                name = str(i)
-            lines = [f"{name}|t|{_BREAK.sub(' ', title)}", f"{name}|a|{_BREAK.sub(' ', abstract)}"]
-            ids = of_each(row, "identifiers")
-            for j, entity in enumerate(row.y):
-                label = str(entity.label)
-                if _BREAK.search(label):
-                    problem = "PubTator needs a name without tabs and line breaks"
-                    raise ValueError(f"entities[{i}][{j}] has the label {label!r}: {problem}")
-                cells = [name, entity.start, entity.end, _BREAK.sub(" ", entity.text), label]
-                if ids is not None and ids[j] is not None:
-                    cells.append(_BREAK.sub(" ", str(ids[j])))
-                lines.append("\t".join(map(str, cells)))
-            blocks.append("\n".join(lines) + "\n")
-        write_text(path, "\n".join(blocks))
-        if changed:
-            warn(
-                f"{str(path)!r}: {len(changed)} of {len(rows)} texts hold tabs, or line breaks "
-                "behind the first, which are written as blanks, as PubTator has a title and an "
-                f"abstract; the first is texts[{changed[0]}]",
-                SkippedRowsWarning,
-            )
 
 
 def _row(source: Source, block: list[tuple[int, str]], labelled: bool) -> Row:

@@ -2,33 +2,27 @@
 
 Read from spaCy 3.8's ``Doc.to_json`` and the training data of its pages. Read are pairs of a text
 and a dict with ``entities`` (also below ``annotations``, as some tools write them), and documents
-with ``ents`` and ``spans``. Pairs are written; metadata, where there is some, is the third of
-three. A ``.spacy`` file is read and written by spaCy itself; there, entities that overlap are in
-the span group ``sc``. Paragraphs of version 2 are for spaCy's own ``convert``.
+with ``ents`` and ``spans``. Metadata, where there is some, is the third of three. A
+``.spacy`` file is read by spaCy itself. Paragraphs of version 2 are for spaCy's own ``convert``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.formats._base import JsonFormat, as_json, if_any, spans_of
+from skdice.datasets.formats._base import Format, spans_of
 from skdice.datasets.options import without
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Note, Row, Wanted, span
 from skdice.datasets.source import Source
-from skdice.datasets.words import longest, parts_between, words_of
-from skdice.whole_files import replacing
 
 
-class Spacy(JsonFormat):
-    """Pairs of a text and its entities, paragraphs, documents, and binary files."""
+class Spacy(Format):
+    """Pairs of a text and its entities, documents, and binary files."""
 
-    lines = False
-    suffixes: ClassVar[tuple[str, ...]] = (".spacy",)
+    is_json = True
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if value is None:
@@ -51,17 +45,6 @@ class Spacy(JsonFormat):
                 yield _document(source, place, value, wanted)
             else:
                 yield from _pairs(source, place, value, wanted)
-
-    def dump(self, row: Row, predicted: bool) -> list[Any]:
-        entities = [[entity.start, entity.end, entity.label] for entity in row.y]
-        metadata = {**row.meta, **if_any("entity_scores", [entity.score for entity in row.y])}
-        return [row.x, {"entities": entities}, *([metadata] if metadata else [])]
-
-    def is_text(self, path: Path | None) -> bool:
-        return path is None or suffix_of(path) != ".spacy"
-
-    def write(self, path: Path, rows: list[Row]) -> None:
-        _write_binary(path, rows)
 
 
 def _is_pair(value: Any) -> bool:
@@ -162,43 +145,10 @@ def _tasks_of_binary(source: Source) -> tuple[str, ...]:
 
 def _read_binary(source: Source, wanted: Wanted) -> Iterator[Row]:
     for i, doc in enumerate(_docs(source), 1):
-        metadata = json.loads(doc.user_data.get("skdice", "{}"))
         y: Any = _of_cats(doc.cats) if wanted.of_labels else Marks([])
         if wanted.labelled and not wanted.of_labels:
             every = [*(each for group in doc.spans.values() for each in group), *doc.ents]
             y = Marks(
                 list(dict.fromkeys(span(e.start_char, e.end_char, e.label_, e.text) for e in every))
             )
-        yield Row(f"document {i}", doc.text, y, metadata)
-
-
-def _write_binary(path: Path, rows: list[Row]) -> None:
-    """A document of spaCy's for each text."""
-    spacy = _spacy()
-    vocab, docs = spacy.blank("xx").vocab, spacy.tokens.DocBin(store_user_data=True)
-    for row in rows:
-        words, spaces = _tokens_of(row)
-        doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
-        spans = [doc.char_span(e.start, e.end, label=e.label) for e in row.y]
-        flat = longest([e for e in row.y if e.text == e.text.strip()])
-        doc.ents = [doc.char_span(e.start, e.end, label=e.label) for e in flat]
-        if len(flat) < len(spans):
-            doc.spans["sc"] = spans
-        doc.user_data["skdice"] = as_json(row.meta)
-        docs.add(doc)
-    with replacing(path, "wb") as file:
-        file.write(docs.to_bytes())
-
-
-def _tokens_of(row: Row) -> tuple[list[str], list[bool]]:
-    """The tokens of a text, and whether a blank stands behind each; another gap is a token too."""
-    starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
-    words: list[str] = []
-    spaces: list[bool] = []
-    for start, end in parts_between(row.x, row.y, words_of(row.x, row.y)):
-        if row.x[start:end] == " " and words and start not in starts and end not in ends:
-            spaces[-1] = True
-        else:
-            words.append(row.x[start:end])
-            spaces.append(False)
-    return words, spaces
+        yield Row(f"document {i}", doc.text, y, {})

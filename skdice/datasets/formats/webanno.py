@@ -7,46 +7,34 @@ them, and a cell for each feature of each layer. Annotations of several tokens h
 in ``PER[1]``. Read are the spans of `layer`, of named entities, or of all layers but those of parts
 of speech, lemmas and the like, with a warning if these are several; of a layer with several
 features, `feature` or ``value``. Roles, relations and chains are read past. An annotation without a
-value has the name of its layer. A text is written as sentences that end at its line breaks; a
-folder holds a file for each.
+value has the name of its layer.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format
-from skdice.datasets.formats._folder import WEBANNO, documents_of, is_webanno, write_folder
+from skdice.datasets.formats._folder import WEBANNO, is_webanno
 from skdice.datasets.offsets import units_before
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
 from skdice.datasets.source import Source
-from skdice.datasets.words import parts_between, words_of
 from skdice.exceptions import DataWarning
-from skdice.inputs.entities import Entity
-from skdice.whole_files import write_text
 
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _OTHERS = re.compile(r"\.(POS|Lemma|Stem|MorphologicalFeatures|SurfaceForm|Token|Sentence)$")
 _OLD = r" *# ?[\w.]+ *\|.*\n#id=|#id=.*\n#text="  # of version 2
 _TOKEN = re.compile(r"\d+-\d+(\.\d+)?\t(\d{1,15})-(\d{1,15})\t([^\t]*)(?:\t(.*))?")
-_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_IN_CELLS = {**_ESCAPES, **{c: f"\\{c}" for c in "[]|_;*"}, "->": "\\->"}
 
 
 class WebAnno(Format):
     """Tokens with layers of annotations."""
 
     unit = "utf16"
-    suffixes: ClassVar[tuple[str, ...]] = (".tsv",)
-
-    def keeps(self, path: Path) -> frozenset[str] | None:
-        return frozenset() if path.suffix == ".tsv" else None
 
     def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
         if value is not None:
@@ -64,17 +52,8 @@ class WebAnno(Format):
             return
         paths = {p.relative_to(source.path).as_posix().removesuffix(".tsv"): p
                  for p in source.path.rglob("*.tsv") if is_webanno(p)}  # fmt: skip
-        for name, path, metadata in documents_of(source.path, paths):
-            yield _row(Source(path, source.encoding), f"{name}.tsv", metadata, wanted)
-
-    def write(self, path: Path, rows: list[Row]) -> None:
-        if path.suffix != ".tsv":
-            write_folder(path, rows, lambda row, name: {".tsv": "".join(_lines(row))})
-        elif len(rows) == 1:
-            write_text(path, "".join(_lines(rows[0])))
-        else:
-            problem = f"holds one text, and there are {len(rows)}: give a folder, in which "
-            raise ValueError(f"{str(path)!r} {problem}each has a file")
+        for name, path in sorted(paths.items()):
+            yield _row(Source(path, source.encoding), f"{name}.tsv", {"id": name}, wanted)
 
 
 class _Column(NamedTuple):
@@ -159,7 +138,8 @@ def _joined(source: Source, sentences: list[tuple[str, list[_Token]]]) -> str:
         before = units_before(sentence, "utf16")
         gap = int(bool(text))
         if tokens:
-            gap = tokens[0].start - before[_place(sentence, tokens[0], before, size)] - size
+            first = len(sentence) - len(sentence.lstrip())
+            gap = tokens[0].start - before[first] - size
         if not 0 <= gap <= 10_000 + len(source.text):
             problem = f"the token {tokens[0].text!r} does not stand where its sentence does"
             raise source.fault(tokens[0].place, problem)
@@ -189,17 +169,6 @@ def _check(source: Source, sentence: str, tokens: list[_Token], places: dict[int
         raise source.fault(place, f"no token holds {rest!r:.60} of its sentence")
 
 
-def _place(sentence: str, token: _Token, before: Any, size: int) -> int:
-    """Return the place of the first token in its sentence."""
-    first = len(sentence) - len(sentence.lstrip())
-    if token.text.strip():
-        return first
-    # White space that is a token: nearest to what stands before.
-    places = [m.start() for m in re.finditer(f"(?={re.escape(token.text)})", sentence)]
-    fitting = [at for at in places if token.start - before[at] >= size]
-    return max(fitting, default=first)
-
-
 # ---- layers
 
 
@@ -207,8 +176,7 @@ def _layers(source: Source, columns: list[_Column], layer: str | None) -> list[s
     """The layers of spans to read: that of named entities, if none was asked for, or all."""
     of_spans = list(dict.fromkeys(column.layer for column in columns if column.holds_values))
     if not of_spans:
-        kinds = "chains, relations or nothing" if columns else "no layer"
-        problem = f"holds {kinds}, and spans are read: export a span layer"
+        problem = "holds chains, relations or nothing, and spans are read: export a span layer"
         raise ValueError(f"{str(source.path)!r} {problem}")
     if layer is not None:
         named = [each for each in of_spans if layer in (each, each.rpartition(".")[2])]
@@ -230,11 +198,9 @@ def _columns_of(
 ) -> list[int]:
     """The columns of a layer, that of its labels first."""
     at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer and c.holds_values}
-    usual = "value" if len(at) > 1 else next(iter(at))
-    name = usual if feature is None else feature
+    name = feature or ("value" if len(at) > 1 else next(iter(at)))
     if name not in at:
-        what = f"feature={name!r} is not in" if feature else "give feature= for"
-        problem = f"{what} the layer {layer!r}, which has {list(at)}"
+        problem = f"give feature= for the layer {layer!r}, which has {list(at)}, and not {name!r}"
         raise ValueError(f"{str(source.path)!r}: {problem}")
     return [at[name], *(i for n, i in at.items() if n != name)]
 
@@ -287,54 +253,3 @@ def _values(cell: str) -> list[tuple[str | None, int]]:
 def _unescaped(text: str) -> str:
     known = {"t": "\t", "n": "\n", "r": "\r"}
     return re.sub(r"\\(->|.)", lambda m: known.get(m[1], m[1]), text)
-
-
-# ---- writing
-
-
-def _escaped(text: str, table: dict[str, str]) -> str:
-    pattern = "|".join(map(re.escape, sorted(table, key=len, reverse=True)))
-    return re.sub(pattern, lambda match: table[match[0]], text)
-
-
-def _lines(row: Row) -> Iterator[str]:
-    """The lines of a file."""
-    yield f"{WEBANNO}.3\n#T_SP={_LAYER}|identifier|value\n\n"
-    words = words_of(row.x, row.y)
-    edges = _edges(row, words)
-    before, every = units_before(row.x, "utf16"), sorted([*words, *edges])
-    held_by: dict[tuple[int, int], list[tuple[int, Entity]]] = {place: [] for place in every}
-    for number, entity in enumerate(row.y, 1):
-        first = bisect_left(every, (entity.start, 0))
-        for place in every[first : bisect_left(every, (entity.end, 0))]:
-            held_by[place].append((number, entity))
-    at = 0
-    for n, (begin, end) in enumerate(_sentences(row, bool(edges)), 1):
-        yield f"\n#Text={_escaped(row.x[begin:end], _ESCAPES)}\n"
-        last = bisect_left(every, (end, 0))
-        for k, (start, stop) in enumerate(every[at:last], 1):
-            held = held_by[start, stop]
-            ids = "|".join(f"*[{number}]" for number, _ in held) or "_"
-            names = "|".join(f"{_escaped(str(e.label), _IN_CELLS)}[{i}]" for i, e in held) or "_"
-            word = _escaped(row.x[start:stop], _ESCAPES)
-            yield f"{n}-{k}\t{before[start]}-{before[stop]}\t{word}\t{ids}\t{names}\t\n"
-        at = last
-
-
-def _edges(row: Row, words: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The white space that begins or ends an entity, cut where others do."""
-    starts, ends = {e.start for e in row.y}, {e.end for e in row.y}
-    inside = set(words)
-    free = [place for place in parts_between(row.x, row.y, words) if place not in inside]
-    return [(a, b) for a, b in free if a in starts or b in ends]
-
-
-def _sentences(row: Row, has_edges: bool) -> list[tuple[int, int]]:
-    """Lines, if each holds a word and no entity goes on in the next; or else the whole text."""
-    places, end = [], 0
-    for match in re.finditer("[^\n]+", row.x):
-        places.append(match.span())
-        end = match.end()
-    is_whole = not places or end < len(row.x) or any(not row.x[a:b].strip() for a, b in places)
-    crossing = any("\n" in row.x[e.start : e.end] for e in row.y)
-    return [(0, len(row.x))] if is_whole or crossing or has_edges else places

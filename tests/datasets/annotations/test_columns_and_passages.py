@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_annotations, read_dataset, write_annotations
+from skdice.datasets import read_annotations, read_dataset
 
 NAMED = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value"
 
@@ -72,19 +72,6 @@ def test_webanno_that_cannot_be_right(tmp_path, text, problem):
         read_annotations(put(tmp_path, "a.tsv", text))
 
 
-def test_webanno_is_written_as_lines_of_tokens(tmp_path):
-    path = write_annotations(tmp_path / "a.tsv", ["Bo naps.\n\nHi"], [[(0, 2, "PER")]], "webanno")
-    assert (
-        path.read_text()
-        .split("\n\n\n")[1]
-        .startswith(
-            "#Text=Bo naps.\n1-1\t0-2\tBo\t*[1]\tPER[1]\t\n1-2\t3-7\tnaps\t_\t_\t\n"
-            "1-3\t7-8\t.\t_\t_\t\n"
-            "\n#Text=Hi\n2-1\t10-12\tHi\t_\t_\t\n"
-        )
-    )
-
-
 PUBTATOR = ("7|t|Iron helps.\n7|a|We gave iron to mice.\n7\t0\t4\tIron\tChemical\tD1\n"
             "7\t20\t24\tiron\tChemical\n7\tCID\tD1\tD2\n\n8|t|Nothing.\n8|a|\n")  # fmt: skip
 
@@ -96,8 +83,6 @@ def test_pubtator(tmp_path):
     assert found.entities == [[(0, 4, "Chemical"), (20, 24, "Chemical")], []]
     assert found.metadata == [{"id": "7", "identifiers": ["D1", None]}, {"id": "8"}]
     assert read_dataset(path).task == "entities"
-    out = write_annotations(tmp_path / "b.pubtator", *found[:2], "pubtator", found.metadata)
-    assert read_annotations(out) == found
     with pytest.raises(ValueError, match=r"line 1: the document has no line '7\|a\|'"):
         read_annotations(put(tmp_path, "c.txt", "7|t|a\nx\n"))
 
@@ -119,8 +104,6 @@ def test_bioc_in_json(tmp_path, wrap):
     assert found[:2] == (["Iron helps.\nWe gave iron."], [[(20, 24, "Chemical")]])
     assert found.metadata == [{"id": "7", "year": "2020", "identifiers": ["D1"]}]
     assert read_dataset(path).task == "entities"
-    out = write_annotations(tmp_path / "b.json", *found[:2], "bioc", found.metadata)
-    assert read_annotations(out) == found
 
 
 def test_bioc_in_xml(tmp_path):

@@ -102,79 +102,47 @@ def region(start, end, text=None, label="PER", **more):
 
 
 def task(*annotations, text="Ann sings.", **more):
-    return {
-        "id": 5,
-        "data": {"text": text, "source": "x"},
-        "annotations": list(annotations),
-        **more,
-    }
+    held = {"text": text, "source": "x"}
+    return {"id": 5, "data": held, "annotations": list(annotations), **more}
+
+
+def studio(folder, *tasks):
+    """A file of Label Studio."""
+    return put(folder, "a.json", *tasks, lines=False)
 
 
 def test_label_studio(tmp_path):
-    choice = {
-        "id": "c",
-        "type": "choices",
-        "value": {"choices": ["good"]},
-        "from_name": "q",
-        "to_name": "text",
-    }
-    first = {
-        "id": 9,
-        "completed_by": {"id": 1},
-        "was_cancelled": False,
-        "result": [region(0, 3, "Ann"), choice],
-    }
-    second = {
-        "id": 10,
-        "completed_by": 2,
-        "result": [region(0, 9, "Ann sings", "S"), region(0, 3, "Ann")],
-    }
+    choice = {"id": "c", "type": "choices", "value": {"choices": ["good"]}, "to_name": "text"}
+    both = [region(0, 9, "Ann sings", "S"), region(0, 3, "Ann")]
+    first = {"id": 9, "completed_by": {"id": 1}, "result": [region(0, 3, "Ann"), choice]}
+    second = {"id": 10, "completed_by": 2, "result": both}
     cancelled = {"id": 11, "was_cancelled": True, "result": [region(4, 5)]}
-    path = put(tmp_path, "a.json", task(first, second, cancelled), task(), lines=False)
+    path = studio(tmp_path, task(first, second, cancelled), task())
     with pytest.warns(UserWarning, match=r"left out 1 cancelled, 1 not annotated; 2 texts"):
         texts, entities, metadata = read_annotations(path)
     assert texts == ["Ann sings."] * 2
     assert entities == [[(0, 3, "PER")], [(0, 9, "S"), (0, 3, "PER")]]
-    assert metadata[0] == {
-        "id": 5,
-        "source": "x",
-        "annotation_id": 9,
-        "annotator": {"id": 1},
-        "result": [choice],
-    }
-    path = put(tmp_path, "b.json", task(first, {**second, "ground_truth": True}), lines=False)
+    known = {"id": 5, "source": "x", "annotation_id": 9, "annotator": {"id": 1}}
+    assert metadata[0] == {**known, "result": [choice]}
+    path = studio(tmp_path, task(first, {**second, "ground_truth": True}))
     assert read_annotations(path).entities == [[(0, 9, "S"), (0, 3, "PER")]]
-    path = put(
-        tmp_path, "c.json", {"data": {"text": "Ann"}, "completions": [{"result": [region(0, 3)]}]}
-    )
-    assert read_annotations(path)[:2] == (["Ann"], [[(0, 3, "PER")]])
+    old = {"data": {"text": "Ann"}, "completions": [{"result": [region(0, 3)]}]}
+    assert read_annotations(put(tmp_path, "c.json", old))[:2] == (["Ann"], [[(0, 3, "PER")]])
     predicted = [{"model_version": "m", "result": [region(0, 3, "Ann", score=0.5)]}]
-    path = put(tmp_path, "d.json", task(predictions=predicted), lines=False)
+    path = studio(tmp_path, task(predictions=predicted))
     assert read_annotations(path).entities == [[(0, 3, "PER")]]
-    path = put(tmp_path, "e.json", task(), task(cancelled), lines=False)
+    path = studio(tmp_path, task(), task(cancelled))
     assert read_annotations(path, with_entities=False).texts == ["Ann sings."] * 2
-    with pytest.raises(
-        ValueError, match=r"no annotated text; left out: 1 not annotated, 1 cancelled"
-    ):
+    told = r"no annotated text; left out: 1 not annotated, 1 cancelled"
+    with pytest.raises(ValueError, match=told):
         read_annotations(path)
 
 
 def test_label_studio_min(tmp_path):
     entry = {"start": 0, "end": 3, "text": "Ann", "labels": ["PER", "SINGER"]}
-    more = {
-        "id": 5,
-        "annotator": 1,
-        "annotation_id": 3,
-        "created_at": "2024",
-        "lead_time": 2.5,
-        "q": "good",
-    }
-    path = put(
-        tmp_path,
-        "a.json",
-        {"text": "Ann sings.", "label": [entry], **more},
-        {"text": "No", **more},
-        lines=False,
+    more = {"id": 5, "annotator": 1, "annotation_id": 3, "lead_time": 2.5, "q": "good"}
+    path = studio(
+        tmp_path, {"text": "Ann sings.", "label": [entry], **more}, {"text": "No", **more}
     )
     texts, entities, metadata = read_annotations(path)
     assert (texts, entities) == (["Ann sings.", "No"], [[(0, 3, "PER"), (0, 3, "SINGER")], []])
@@ -184,61 +152,39 @@ def test_label_studio_min(tmp_path):
 def test_label_studio_takes_the_text_from_the_tag_of_the_regions(tmp_path):
     def of(data, **how):
         result = [{**region(0, 3, "Ann"), "to_name": "body"}]
-        path = put(
-            tmp_path, "a.json", {"data": data, "annotations": [{"result": result}]}, lines=False
-        )
+        path = studio(tmp_path, {"data": data, "annotations": [{"result": result}]})
         return read_annotations(path, **how)
 
-    assert of({"body": "Ann sings.", "title": "A"}) == (
-        ["Ann sings."],
-        [[(0, 3, "PER")]],
-        [{"title": "A"}],
-    )
+    found = of({"body": "Ann sings.", "title": "A"})
+    assert found == (["Ann sings."], [[(0, 3, "PER")]], [{"title": "A"}])
     assert of({"note": "Ann sings.", "n": 3}).texts == ["Ann sings."]
     assert of({"note": "Ann sings.", "n": "3"}, text_column="note").texts == ["Ann sings."]
-    with pytest.raises(
-        ValueError, match=r"no text under 'text', but \['note', 'n'\]: .*text_column"
-    ):
+    told = r"no text under 'text', but \['note', 'n'\]: .*text_column"
+    with pytest.raises(ValueError, match=told):
         of({"note": "Ann sings.", "n": "3"})
 
 
 def test_label_studio_of_odd_regions(tmp_path):
     none = {**region(0, 3, "Ann"), "value": {"start": 0, "end": 3, "labels": []}}
-    hyper = {**region(0, 3), "type": "hypertextlabels"}
-    hyper["value"] = {
-        "start": "/p[1]",
-        "end": "/p[1]",
-        "startOffset": 0,
-        "hypertextlabels": ["B"],
-        "text": "Ann",
-    }
-    hyper["value"]["globalOffsets"] = {"start": 0, "end": 3}
-    path = put(tmp_path, "a.json", task({"result": [none, hyper]}), lines=False)
-    with pytest.warns(UserWarning, match=r"left out 1 regions without a label"):
-        assert read_annotations(path).entities == [[(0, 3, "B")]]
-    del none["value"]["labels"]
-    path = put(tmp_path, "a.json", task({"result": [none]}), lines=False)
-    with pytest.warns(UserWarning, match=r"left out 1 regions without a label"):
-        assert read_annotations(path).entities == [[]]
-    path = put(tmp_path, "a.json", task({"result": None}), lines=False)
-    assert read_annotations(path).entities == [[]]
-    path = put(tmp_path, "a.json", task(17), lines=False)
+    paths = {"start": "/p[1]", "end": "/p[1]", "startOffset": 0, "text": "Ann"}
+    value = {**paths, "hypertextlabels": ["B"], "globalOffsets": {"start": 0, "end": 3}}
+    hyper = {**region(0, 3), "type": "hypertextlabels", "value": value}
+    unlabelled = {**none, "value": {"start": 0, "end": 3}}
+    for regions, found in (([none, hyper], [(0, 3, "B")]), ([unlabelled], [])):
+        path = studio(tmp_path, task({"result": regions}))
+        with pytest.warns(UserWarning, match=r"left out 1 regions without a label"):
+            assert read_annotations(path).entities == [found]
+    assert read_annotations(studio(tmp_path, task({"result": None}))).entities == [[]]
     with pytest.raises(ValueError, match=r"record 1: the annotation 17 is an id"):
-        read_annotations(path)
+        read_annotations(studio(tmp_path, task(17)))
     other = {**region(0, 3), "to_name": "b"}
-    path = put(tmp_path, "a.json", task({"result": [region(0, 3), other]}), lines=False)
     with pytest.raises(ValueError, match=r"regions of several texts, \['b', 'text'\]"):
-        read_annotations(path)
+        read_annotations(studio(tmp_path, task({"result": [region(0, 3), other]})))
 
 
 def test_label_studio_writes_line_breaks_as_two_characters(tmp_path):
-    text = "Ann\r\n sings\nloud"
-    path = put(
-        tmp_path,
-        "a.json",
-        task({"result": [region(0, 11, "Ann\\n\\n sings")]}, text=text),
-        lines=False,
-    )
+    result = [region(0, 11, "Ann\\n\\n sings")]
+    path = studio(tmp_path, task({"result": result}, text="Ann\r\n sings\nloud"))
     assert read_annotations(path).entities == [[(0, 11, "PER")]]
 
 
@@ -247,9 +193,7 @@ def test_label_studio_writes_line_breaks_as_two_characters(tmp_path):
 
 @pytest.mark.parametrize("unit", ["codepoints", "utf16"])
 def test_the_text_of_a_region_tells_what_offsets_count(tmp_path, unit):
-    path = put(
-        tmp_path, "a.json", task({"result": [region(*ANN[unit], "Ann")]}, text=EMOJI), lines=False
-    )
+    path = studio(tmp_path, task({"result": [region(*ANN[unit], "Ann")]}, text=EMOJI))
     assert read_annotations(path).entities == [[(3, 6, "PER")]]
     tokens = [{"text": "Ann", "start": ANN[unit][0], "end": ANN[unit][1], "id": 0}]
     spans = [{"start": ANN[unit][0], "end": ANN[unit][1], "label": "PER"}]
@@ -337,30 +281,17 @@ def test_a_character_cut_in_half(tmp_path):
 def test_prodigy(tmp_path):
     tokens = [{"text": "Ann", "start": 0, "end": 3, "id": 0, "ws": True}]
     span = {"start": 0, "end": 3, "token_start": 0, "token_end": 0, "label": "PER"}
-    record = {
-        "text": "Ann sings.",
-        "_input_hash": -1,
-        "_task_hash": 2,
-        "tokens": tokens,
-        "meta": {"n": 1},
-    }
-    path = put(
-        tmp_path,
-        "a.jsonl",
-        {**record, "spans": [span], "answer": "accept"},
-        {**record, "spans": [span], "answer": "reject"},
-        {**record, "answer": "ignore"},
-        {**record, "spans": None, "answer": "accept"},
-        {**record, "answer": "reject"},
-    )
-    with pytest.warns(
-        UserWarning, match=r"left out 2 whose answer is reject, 1 .* ignore; 2 texts read"
-    ):
+    beside = {"_input_hash": -1, "_task_hash": 2, "tokens": tokens, "meta": {"n": 1}}
+    record = {"text": "Ann sings.", **beside}
+    answered = [({"spans": [span]}, "accept"), ({"spans": [span]}, "reject"), ({}, "ignore"),
+                ({"spans": None}, "accept"), ({}, "reject")]  # fmt: skip
+    rows = [{**record, **more, "answer": answer} for more, answer in answered]
+    path = put(tmp_path, "a.jsonl", *rows)
+    told = r"left out 2 whose answer is reject, 1 .* ignore; 2 texts read"
+    with pytest.warns(UserWarning, match=told):
         texts, entities, metadata = read_annotations(path)
     assert (texts, entities) == (["Ann sings."] * 2, [[(0, 3, "PER")], []])
-    assert (
-        metadata == [{**{k: v for k, v in record.items() if k != "text"}, "answer": "accept"}] * 2
-    )
+    assert metadata == [{**beside, "answer": "accept"}] * 2
     assert len(read_annotations(path, with_entities=False).texts) == 5
     moved = {**record, "text": "So Ann sings.", "spans": [], "answer": "accept"}
     with pytest.raises(ValueError, match=r"line 1: the token from 0 to 3: its offsets hold 'So '"):
@@ -440,6 +371,11 @@ def test_brat_of_several_parts(tmp_path):
         assert read_annotations(apart, on_misaligned="expand").entities == [[(0, 23, "LOC")]]
     with pytest.warns(UserWarning, match=r"misaligned"):
         assert read_annotations(apart, on_misaligned="drop").entities == [[]]
+
+
+def test_brat_cuts_an_entity_at_the_end_of_a_line(tmp_path):
+    path = write_annotations(tmp_path / "a", ["New\nYork"], [[(0, 8, "LOC")]], "brat")
+    assert (path / "text-0.ann").read_text() == "T1\tLOC 0 3;4 8\tNew York\n"
 
 
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
@@ -541,10 +477,10 @@ def test_data_sets_of_hugging_face(tmp_path):
     expected = (["Ann x", "y"], [[(0, 3, "PER")], []], [{"id": "a"}, {"id": "b"}])
     assert read_annotations(rows) == expected
     rows.save_to_disk(tmp_path / "saved")
-    assert read_annotations(tmp_path / "saved") == expected
-    hf.DatasetDict(train=rows).save_to_disk(tmp_path / "splits")
+    with pytest.raises(ValueError, match=r"load_from_disk, and give one split to read_annotations"):
+        read_annotations(tmp_path / "saved")
     with pytest.raises(TypeError, match=r"has the splits \['train'\]"):
-        read_annotations(tmp_path / "splits")
+        read_annotations(hf.DatasetDict(train=rows))
     label = hf.ClassLabel(names=["PER", "LOC"])
     entity = {"start": hf.Value("int64"), "end": hf.Value("int64"), "label": label}
     features = hf.Features({"text": hf.Value("string"), "entities": hf.List(entity)})
@@ -674,7 +610,7 @@ def test_pictures_are_no_texts(tmp_path):
 def test_a_long_text_with_many_entities(tmp_path):
     text = "Ann lives in Rome 👍. " * 2000
     entities = [(i, i + 3, "PER") for i in range(0, len(text), 21)]
-    for format, name in (("label-studio", "a.json"), ("brat", "a"), ("conll", "a.conll")):
+    for format, name in (("label-studio", "a.json"), ("brat", "a")):
         path = write_annotations(tmp_path / name, [text], [entities], format)
         assert read_annotations(path).entities == [entities]
 
