@@ -19,7 +19,7 @@ from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
 from skdice.exceptions import DataWarning
-from skdice.inputs.labels import Labels, places_of
+from skdice.inputs.labels import Labels
 from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss
 from skdice.losses.base import resolve_loss
@@ -60,14 +60,6 @@ class Held:
     encoded: Any  # a data set without targets
 
 
-@dataclass(frozen=True)
-class Growth:
-    """New outputs of a head, whose classes stay sorted."""
-
-    odds: list[float]  # training examples of each new class, for one of all the others
-    order: np.ndarray  # of each output the place among the old ones and, behind them, the new ones
-
-
 @dataclass(frozen=True, kw_only=True)
 class FitPlan:
     """A fit that is ready to run; nothing has been trained yet."""
@@ -82,7 +74,6 @@ class FitPlan:
     rows: Sequence[np.ndarray] | None = None
     # Answers or entities, where the loss has no counts of classes.
     n_positives: int | None = None
-    growth: Growth | None = None  # of the head, where there are new classes
     validation: Held | None = None  # scored after each epoch
     # The texts that the encoder cannot read whole.
     cuts: Cuts = field(default_factory=Cuts)
@@ -128,7 +119,7 @@ def plan_fit(
     FitPlan
         Nothing is trained yet.
     """
-    before, model, task = model, draft_of(model), model.task
+    model, task = draft_of(model), model.task
     check_validation(X_val, y_val)
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
@@ -165,7 +156,6 @@ def plan_fit(
         task.build(model, seed, data.inputs)
         for name in ("net_", "history_", "n_iter_", "table_"):
             model.__dict__.pop(name, None)
-    order = _order_of_outputs(before, model) if mode != "fresh" and task.has_classes else None
     cuts = Cuts()
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
     validation = None
@@ -181,7 +171,6 @@ def plan_fit(
         epochs=epochs,
         rows=drawn,
         n_positives=task.n_positives(data),
-        growth=None if order is None else _growth(model, order),
         validation=validation,
         cuts=cuts,
         fitted=model.__dict__,
@@ -387,27 +376,6 @@ def start_head(model: Any, plan: FitPlan) -> None:
     loss = plan.criterion
     if plan.mode == "fresh" and isinstance(loss, Loss):  # readers' losses have no classes
         model.module_.start_from(loss.start_bias())
-
-
-def _order_of_outputs(before: Any, model: Any) -> np.ndarray | None:
-    """Of each class the place among those before and, behind them, new ones; None without these.
-
-    The counts of classes on `model` get that order.
-    """
-    old, names = before.outputs_.tolist(), model.outputs_
-    new = [name for name in names.tolist() if name not in old]
-    if not new:
-        return None
-    order = places_of(names, np.array([*old, *new]))
-    if hasattr(model, "class_counts_"):
-        model.class_counts_ = np.append(model.class_counts_, np.zeros(len(new)))[order]
-    return order
-
-
-def _growth(model: Any, order: np.ndarray) -> Growth:
-    n_old = model.module_.output_layer.out_features
-    old, new = np.split(model.class_counts_[np.argsort(order)], [n_old])
-    return Growth(((new + 1) / (old.sum() + len(old))).tolist(), order)
 
 
 # ---- labels

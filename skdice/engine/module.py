@@ -70,30 +70,6 @@ class EncoderModule(nn.Module):
         """Train on with another dropout."""
         self.dropout.p = p
 
-    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
-        """Add outputs for new classes; the logits of the others stay, at their new places.
-
-        A new output starts as in a new head, but for its bias: where the weights say nothing, the
-        class is as likely as its share of the training data, so that it does not appear at once.
-
-        Parameters
-        ----------
-        odds : Tensor of shape (n_new,)
-            Training examples of each new class for one of all the others.
-        order : Tensor of int, shape (n_outputs,)
-            Of each output the place among the old ones and, behind them, the new ones.
-        """
-        layer = self.output_layer
-        new = nn.Linear(layer.in_features, len(odds))
-        _start_small(new)
-        with torch.no_grad():
-            if layer.bias is not None:
-                new.bias.copy_(layer.bias.logsumexp(0).cpu() + odds.log())
-            for name, old in list(layer.named_parameters()):
-                rows = torch.cat([old, getattr(new, name).to(old)])[order]
-                setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
-        layer.out_features += len(odds)
-
 
 class EncoderWithHead(EncoderModule):
     """`encoder` -> dropout -> a linear head of skdice's own.
@@ -203,11 +179,6 @@ class TaskModel(EncoderModule):
             layer.weight.copy_(new.weight)
             if layer.bias is not None:
                 layer.bias.zero_()
-
-    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
-        """Add outputs for new classes, to the configuration too."""
-        super().grow(odds, order)
-        self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
     def forward(
         self, positions: torch.Tensor | None = None, layout: Layout = PADDED, **inputs: Any

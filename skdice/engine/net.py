@@ -236,21 +236,6 @@ class FineTuningNet(NeuralNet):
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
-    def grow(self, odds: Sequence[float], order: np.ndarray) -> None:
-        """Add outputs for new classes, as `EncoderModule.grow` does.
-
-        The optimiser keeps its averages, but for the layer that grows.
-        """
-        state, scaler = self.optimizer_.state, self.scaler_
-        with seeded(self.shuffle_seed, self.device):
-            self.module_.grow(torch.tensor(odds), torch.from_numpy(order))
-        self.initialize_optimizer()
-        self.set_rate(self.lr)
-        self.scaler_ = scaler
-        for parameter in self._parameters():
-            if parameter in state:
-                self.optimizer_.state[parameter] = state[parameter]
-
     def copied(self) -> FineTuningNet:
         """A net to train on: this one stays as it is. Weights that are not trained are shared."""
         shared = {id(p): p for p in self.module_.parameters() if not p.requires_grad}

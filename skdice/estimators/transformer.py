@@ -213,9 +213,8 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         X, y, sample_weight
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
-            All labels or tags that will ever be seen; needed on the first call unless `y` holds two
-            or more. New ones may come later, too: the head grows by them, and ``classes_`` stays
-            sorted. With several labels a text all must be named at first.
+            All labels or tags that will ever be seen. The first call needs it unless its `y` holds
+            them all: later calls refuse others.
 
         Returns
         -------
@@ -254,8 +253,6 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
             self.module_.set_dropout(self.dropout)
             self.task.update_module(self, self.module_)
         net = super()._net_for(plan)
-        if plan.growth is not None:
-            net.grow(plan.growth.odds, plan.growth.order)
         self.module_ = net.module_
         return net
 

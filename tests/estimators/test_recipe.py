@@ -119,8 +119,8 @@ def test_texts_of_many_classes_have_the_higher_rate(tiny_backbone):
     for y, rate in ((of_many, higher), (LABELS, lower), (of_sets, higher), (LABELS, lower)):
         assert model.fit(TEXTS, y).lr_ == rate > 0
     assert lower < higher
-    grown = classifier(tiny_backbone).partial_fit(TEXTS, LABELS, classes=["spam", "ham", "news"])
-    assert grown.lr_ == recipe.choose_rate(8, constant=True)
+    named = classifier(tiny_backbone).partial_fit(TEXTS, LABELS, classes=["spam", "ham", "news"])
+    assert named.lr_ == recipe.choose_rate(8, constant=True)
 
 
 def test_rows_held_out_do_not_count_and_rows_drawn_do(tiny_backbone):
