@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import torch
 from skorch.callbacks import Callback
 from skorch.history import History
 
-from skdice._checks import checked
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states
@@ -24,20 +22,6 @@ from skdice.whole_files import replacing
 FORMAT = 4
 # What EarlyStopping remembers.
 STOP = ("misses_", "dynamic_threshold_", "best_epoch_", "best_model_weights_")
-
-
-@checked
-def check_folder(checkpoint_dir: str | Path) -> None:
-    """Refuse a folder that cannot be made or written."""
-    try:
-        Path(checkpoint_dir).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=checkpoint_dir):
-            pass
-    except OSError as error:
-        raise ValueError(
-            f"checkpoint_dir={str(checkpoint_dir)!r} cannot be written ({error.strerror}): give a "
-            "folder that can, or None"
-        ) from error
 
 
 class Checkpoints(Callback):

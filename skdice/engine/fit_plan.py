@@ -72,8 +72,6 @@ class FitPlan:
     epochs: int | None = None
     # The rows that a sampler drew for each epoch.
     rows: Sequence[np.ndarray] | None = None
-    # Answers or entities, where the loss has no counts of classes.
-    n_positives: int | None = None
     validation: Held | None = None  # scored after each epoch
     # The texts that the encoder cannot read whole.
     cuts: Cuts = field(default_factory=Cuts)
@@ -131,15 +129,9 @@ def plan_fit(
         with naming({"X": "X_val", "y": "y_val"}):
             # Another copy, as `model` must learn from the training data only.
             held = task.examples(draft_of(model), X_val, y_val)
-    data, lost = _without_weightless(task, data)
-    try:
-        data, held = task.learn(model, data, held, mode, classes)
-    except ValueError as error:
-        if not lost:
-            raise
-        raise ValueError(f"{error}; {_weightless(lost)}") from error
-    if lost:
-        warn(f"{_weightless(lost)}: the model does not learn them", DataWarning)
+    if data.weights is not None and not data.weights.all():
+        data = data.take(np.flatnonzero(data.weights))  # a weight of 0 is no row
+    data, held = task.learn(model, data, held, mode, classes)
     seed, draws = draw_seed(model.random_state), None
     if epochs is None:
         data, held = hold_out(model, data, held, seed)
@@ -170,7 +162,6 @@ def plan_fit(
         mode=mode,
         epochs=epochs,
         rows=drawn,
-        n_positives=task.n_positives(data),
         validation=validation,
         cuts=cuts,
         fitted=model.__dict__,
@@ -221,24 +212,6 @@ def length_of_fit(
 
 
 # ---- rows
-
-
-def _without_weightless(task: Any, data: Examples) -> tuple[Examples, list[Any]]:
-    """Rows without those of weight 0 if a label is theirs alone, and such labels.
-
-    It counts as absent, as in scikit-learn. Other rows of weight 0 stay in their batches, as
-    sentences that were not annotated do.
-    """
-    if data.weights is None or data.weights.all():
-        return data, []
-    kept = data.take(np.flatnonzero(data.weights))
-    before, after = (set(task.labels_in(rows.targets)) for rows in (data, kept))
-    lost = sorted(before - after, key=str)
-    return kept if lost or not task.keeps_weightless else data, lost
-
-
-def _weightless(labels: list[Any]) -> str:
-    return f"sample_weight is 0 in all rows with the labels {labels[:20]}, which count as absent"
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -326,23 +299,6 @@ def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[
     check_sampler(sampler)
     seeds = (np.random.default_rng([seed, epoch]).integers(2**31 - 1) for epoch in epochs)
     return [draw_rows(sampler, y, int(drawn)) for drawn in seeds]
-
-
-def warn_of_few_rows(plan: FitPlan) -> None:
-    """Warn of a fit on one or two rows, or on one positive."""
-    loss = plan.criterion
-    what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(plan.of_an_epoch)))
-    n_positives: Any = plan.n_positives
-    if isinstance(loss, Loss) and loss.background_ is not None:
-        n_positives = loss.class_counts_.sum() - loss.class_counts_[loss.background_]
-    if what is None and n_positives == 1:
-        what = "one positive example"
-    if what is not None:
-        warn(
-            f"training has {what}: the model learns little more than that by heart. It takes "
-            "some dozens to learn what they have in common",
-            DataWarning,
-        )
 
 
 # ---- the loss and the head

@@ -19,7 +19,7 @@ from skorch.callbacks import Callback
 
 from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
-from skdice.engine import devices, ranks
+from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states, to_device
 from skdice.engine.layouts.layout import MicroBatch
 from skdice.engine.updates import Update
@@ -216,9 +216,6 @@ class Recorded:
 @contextmanager
 def recorded_updates(net: Any, layout: Any) -> Iterator[None]:
     """Let a net record its updates in a block, on a GPU."""
-    if not devices.is_gpu(net.device):
-        yield
-        return
     updates = net.recorded_ = Recorded(net, layout)
     try:
         with rates_on_device(net.optimizer_):

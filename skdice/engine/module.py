@@ -243,28 +243,14 @@ def _start_small(layer: nn.Linear) -> None:
 
 
 def checkpoint_gradients(module: EncoderModule, wanted: bool) -> None:
-    """Keep only each layer's input for the backward pass, and compute the rest again; or all.
-
-    Raises
-    ------
-    ValueError
-        If the architecture cannot.
-    """
-    encoder: Any = module.encoder
-    module.checkpointed = wanted
+    """Keep only each layer's input for the backward pass, and compute the rest again; or all."""
+    encoder, module.checkpointed = module.encoder, wanted
     # Transformers is renaming these methods.
-    renamed = hasattr(encoder, "activation_checkpointing_enable")
-    kind = "activation" if renamed else "gradient"
-    if not wanted:
-        if getattr(encoder, f"is_{kind}_checkpointing"):
-            getattr(encoder, f"{kind}_checkpointing_disable")()
-        return
-    if not encoder.supports_gradient_checkpointing:
-        raise ValueError(
-            f"gradient_checkpointing=True: {type(encoder).__name__} does not support it; use "
-            "False, and a smaller batch_size with gradient_accumulation to save memory"
-        )
-    getattr(encoder, f"{kind}_checkpointing_enable")({"use_reentrant": False})
+    kind = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
+    if wanted:
+        getattr(encoder, f"{kind}_checkpointing_enable")({"use_reentrant": False})
+    elif getattr(encoder, f"is_{kind}_checkpointing"):
+        getattr(encoder, f"{kind}_checkpointing_disable")()
 
 
 def freeze(module: EncoderModule, frozen: str | int | None) -> None:

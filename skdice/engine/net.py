@@ -44,8 +44,7 @@ from skdice.engine.used_embeddings import training_used_embeddings
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
 LEAST_GAIN = 1.2  # by bfloat16, from which precision="auto" trains in it on a CPU
-MOST_SKIPPED = 10  # updates in a row that end a fit
-CHECKED = 50  # updates between two looks at the losses: a GPU waits for each
+MOST_SKIPPED = 10  # updates at the end of an epoch that end a fit
 
 
 class FineTuningNet(NeuralNet):
@@ -315,7 +314,8 @@ class FineTuningNet(NeuralNet):
                 self.notify("on_train_begin", X=X, y=y)
                 # Those of a checkpoint are done.
                 n_epochs -= n_epochs if self.stopped_ else len(self.history) - self.first_epoch_
-                with recorded_updates(self, self.layout(X)):
+                on_gpu = devices.is_gpu(self.device)
+                with recorded_updates(self, self.layout(X)) if on_gpu else nullcontext():
                     self.fit_loop(X, y, epochs=n_epochs, **fit_params)
             except KeyboardInterrupt:
                 self.stopped_ = any(stop.misses_ == stop.patience for stop in self.stops)
@@ -395,30 +395,22 @@ class FineTuningNet(NeuralNet):
             if on_cpu:
                 self.history.record_batch("train_loss", step["loss"].item())
             self.notify("on_batch_end", batch=batch, training=True, **step)
-            if len(self.losses_) % CHECKED == 0:
-                self._check_losses(self.losses_[-MOST_SKIPPED:], batch)
-        losses = self._check_losses(self.losses_, batch)
+        losses = torch.stack(self.losses_).cpu()
         made = losses[losses.isfinite()]
+        if not losses[-MOST_SKIPPED:].isfinite().any():
+            rows = [] if batch is None else batch.rows.tolist()
+            raise ValueError(
+                "the last updates of an epoch were skipped, as the loss or gradients were not "
+                f"finite: look at the training rows {rows} of the last batch, counted without "
+                f"held-out rows, and try a lower lr than {self.lr} or precision='fp32', not "
+                f"{self.precision!r}"
+            )
         self.history.record("train_batch_count", len(losses))
         self.history.record("train_loss", made.mean().item())
         self.history.record("skipped_updates", len(losses) - len(made))
         if self.recorded_ is not None and self.recorded_.graphs.reason:
             self.recorded_.tell()
         self.losses_, self.lr_of_epoch_ = [], None
-
-    def _check_losses(self, losses: list[torch.Tensor], batch: Update | None) -> torch.Tensor:
-        """The losses on the CPU; raise if none of them, or of the last ten, made an update."""
-        # One transfer an epoch instead of one a step keeps a GPU from waiting.
-        read = torch.stack(losses).cpu()
-        if not read[-MOST_SKIPPED:].isfinite().any():
-            rows = [] if batch is None else batch.rows.tolist()
-            raise ValueError(
-                f"the last {len(read[-MOST_SKIPPED:])} updates were skipped, as the loss or "
-                f"gradients were not finite: look at the training rows {rows} of "
-                "the last batch, counted without held-out rows, and try a lower lr than "
-                f"{self.lr} or precision='fp32', not {self.precision!r}"
-            )
-        return read
 
     def train_step(self, batch: Update, **fit_params: Any) -> dict[str, Any]:
         """Make one update; its loss is NaN if it is skipped."""

@@ -228,8 +228,7 @@ def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
     if plan is None or not _learns_by_heart(model):
         return choose_epochs(n_rows, size)
     rows = plan.of_an_epoch
-    trained = rows[plan.dataset.shares[rows] > 0]  # weights of 0 leave rows out
-    n_rare = np.bincount(plan.dataset.targets[trained], minlength=2).min()
+    n_rare = np.bincount(plan.dataset.targets[rows], minlength=2).min()
     return choose_epochs(n_rows, size, int(n_rare), rate_of(model))
 
 

@@ -23,7 +23,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, warn_of_few_rows
+from skdice.engine.fit_plan import FitPlan, Mode, plan_fit
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
@@ -260,8 +260,6 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         super()._resolve_schedule(plan)
         if plan.cuts.n_cut:
             self._tell(plan.cuts)
-        if plan.epochs is None:  # not one of many calls
-            warn_of_few_rows(plan)
 
     # ---- predictions
 

@@ -54,7 +54,6 @@ class Task(ABC):
     has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
-    keeps_weightless: ClassVar[bool] = True  # rows of weight 0 stay in their batches
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
 
     def __str__(self) -> str:
@@ -113,10 +112,6 @@ class Task(ABC):
 
         Returns training and validation examples, their targets by the labels that were learned.
         """
-
-    def labels_in(self, targets: Any) -> Iterable[Any]:
-        """Return the labels that training rows have, in the form that `learn` takes them."""
-        return ()
 
     def strata(self, model: Model, data: Examples) -> Any:
         """Return a key for each row that a validation split keeps in proportion; None for none."""
@@ -215,10 +210,6 @@ class Task(ABC):
 
         `drawn` are the rows of `dataset` that the first epoch trains on; None for all.
         """
-
-    def n_positives(self, data: Examples) -> int | None:
-        """Return the number of answers or entities, where the loss counts no classes."""
-        return None
 
     def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, as in `Predicted`."""

@@ -106,12 +106,6 @@ class Classification(Task):
         known = None if mode == "fresh" else model.n_features_in_
         model.n_features_in_ = check_width(inputs, known, model)
 
-    def labels_in(self, targets: Labels) -> Iterable[Any]:
-        """Return the labels that rows have."""
-        if not targets.multilabel:
-            return targets.classes.tolist()
-        return targets.classes[(targets.values == 1).any(axis=0)].tolist()
-
     def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, or labels above one half."""
         return above_zero if model.multilabel_ else highest

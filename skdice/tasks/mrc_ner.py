@@ -81,10 +81,6 @@ class MRC(Task):
         model.queries_ = check_queries(model.queries, types)
         return data, held
 
-    def labels_in(self, targets: list[list[Span]]) -> Iterable[Any]:
-        """Return the types."""
-        return (kind for row in targets for kind, _, _ in row)
-
     def prepare_training(
         self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
@@ -156,10 +152,6 @@ class MRC(Task):
             losses.append(fresh_loss(model.loss if given is None else given).prepare(counts))
         weights = model.start_weight, model.end_weight, model.match_weight, model.answerable_weight
         return HeadsLoss(losses, weights)
-
-    def n_positives(self, data: Examples) -> int | None:
-        """Return the number of entities."""
-        return sum(map(len, data.targets))
 
     # ---- predictions
 

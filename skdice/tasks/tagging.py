@@ -81,10 +81,6 @@ class Tagging(Task):
             return "finds no span"
         return super().nothing_found(model, seen)
 
-    def labels_in(self, targets: list[list[Any]]) -> Iterable[Any]:
-        """Return the tags."""
-        return (tag for tag in chain.from_iterable(targets) if tag is not None)
-
     def _learn_tags(
         self, model: Model, tags: list[list[Any]], mode: Mode, more: Rows | None
     ) -> None:
