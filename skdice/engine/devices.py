@@ -42,7 +42,8 @@ def is_gpu(device: str) -> bool:
 
 def has_bf16(device: str) -> bool:
     """Return True if it is a GPU that computes in bfloat16, and not by way of float32."""
-    return is_gpu(device) and torch.cuda.is_bf16_supported(including_emulation=False)
+    on_cuda = str(device).startswith("cuda")
+    return on_cuda and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 @cache
@@ -123,7 +124,7 @@ def autocast_dtype(precision: str, device: str) -> torch.dtype | None:
         Auto is a 16-bit type on CUDA and float32 elsewhere; a net may know better.
     device : str
     """
-    if precision == "auto" and is_gpu(device):
+    if precision == "auto" and str(device).startswith("cuda"):
         return torch.bfloat16 if has_bf16(device) else torch.float16
     return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
 
@@ -131,7 +132,9 @@ def autocast_dtype(precision: str, device: str) -> torch.dtype | None:
 def autocast(precision: str, device: str) -> Any:
     """torch's autocast for `precision` on `device`, or nothing."""
     dtype = autocast_dtype(precision, device)
-    return torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
+    if dtype is None:
+        return contextlib.nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=dtype)
 
 
 def to_device(values: Any, device: str) -> Any:
@@ -140,6 +143,6 @@ def to_device(values: Any, device: str) -> Any:
         return None
     if not isinstance(values, torch.Tensor):
         return values.to(partial(to_device, device=device))
-    if is_gpu(device) and values.device.type == "cpu":
+    if str(device).startswith("cuda") and values.device.type == "cpu":
         return values.pin_memory().to(device, non_blocking=True)
     return values.to(device)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from torch import nn
 
 from skdice import backbones
 from skdice._checks import naming
 from skdice._fitting import draft_of
+from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
@@ -85,15 +86,15 @@ class FitPlan:
 
 
 def plan_fit(
-    model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    X_val: Any = None,
-    y_val: Any = None,
+    model: Model,
+    X: Data,
+    y: Data,
+    sample_weight: Weights = None,
+    X_val: Data | None = None,
+    y_val: Data | None = None,
     *,
     mode: Mode = "fresh",
-    classes: Any = None,
+    classes: Rows | None = None,
     epochs: int | None = None,
     weights: bool = True,
 ) -> FitPlan:
@@ -169,7 +170,7 @@ def plan_fit(
 
 
 def encode(
-    model: Any,
+    model: Model,
     inputs: Any,
     targets: Any = None,
     weights: np.ndarray | None = None,
@@ -183,7 +184,7 @@ def encode(
 # ---- without loading weights
 
 
-def without_weights(model: Any) -> Any:
+def without_weights(model: Model) -> Model:
     """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
     blank = draft_of(model)
     blank.task.load_tokenizer(blank)
@@ -192,14 +193,14 @@ def without_weights(model: Any) -> Any:
     return blank
 
 
-def needs_windows(model: Any, texts: list[Any]) -> bool:
+def needs_windows(model: Model, texts: list[Any]) -> bool:
     """Return True if a fit on these texts would read one of them in several windows."""
     blank = without_weights(clone(model))
     return len(blank.task.encode(blank, blank.task.sources(blank, texts))) > len(texts)
 
 
 def length_of_fit(
-    model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    model: Model, X: Data, y: Data, X_val: Data | None = None, y_val: Data | None = None
 ) -> tuple[int, int]:
     """Rows (windows) of an epoch, and epochs, of a fit of a text estimator on these data."""
     draft = clone(model).set_params(verbose=0)
@@ -226,7 +227,7 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     return int(random_state)
 
 
-def check_validation(X_val: Any, y_val: Any) -> None:
+def check_validation(X_val: Data | None, y_val: Data | None) -> None:
     """Refuse one of `X_val` and `y_val` without the other."""
     if (X_val is None) != (y_val is None):
         missing = "X_val" if X_val is None else "y_val"
@@ -234,7 +235,7 @@ def check_validation(X_val: Any, y_val: Any) -> None:
 
 
 def hold_out(
-    model: Any, data: Examples, held: Examples | None, seed: int
+    model: Model, data: Examples, held: Examples | None, seed: int
 ) -> tuple[Examples, Examples | None]:
     """Training and validation examples; with `early_stopping` some rows are set aside."""
     if held is not None or not model.early_stopping:
@@ -245,7 +246,10 @@ def hold_out(
 
 
 def split_indices(
-    keys: Sequence[Any], fraction: float, seed: int, strata: Any = None
+    keys: Sequence[Hashable],
+    fraction: float,
+    seed: int,
+    strata: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Train and validation indices, stratified where every stratum has two rows or more.
 
@@ -276,7 +280,7 @@ def split_indices(
     return np.flatnonzero(~np.isin(group, held)), held
 
 
-def _draw_epochs(model: Any, y: Any, seed: int, mode: Mode) -> list[np.ndarray] | None:
+def _draw_epochs(model: Model, y: Rows, seed: int, mode: Mode) -> list[np.ndarray] | None:
     """The rows that `sampler` draws for each epoch; None without a sampler."""
     sampler = getattr(model, "sampler", None)
     # The numbers in the history that the epochs will have.
@@ -288,7 +292,9 @@ def _draw_epochs(model: Any, y: Any, seed: int, mode: Mode) -> list[np.ndarray] 
     return rows + (draw_epochs(sampler, y, seed, others) or [])
 
 
-def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[np.ndarray] | None:
+def draw_epochs(
+    sampler: BaseEstimator | None, y: Rows, seed: int, epochs: Iterable[int]
+) -> list[np.ndarray] | None:
     """The rows that `sampler` draws for each epoch; None without a sampler.
 
     All are drawn before anything is loaded. So an impossible strategy is refused first, and the
@@ -314,7 +320,7 @@ def fresh_loss(loss: str | Loss) -> Loss:
 
 
 def prepared_loss(
-    model: Any, counts: np.ndarray, n_samples: float, mode: Mode, **inputs: Any
+    model: Model, counts: np.ndarray, n_samples: float, mode: Mode, **inputs: Any
 ) -> Loss:
     """The loss, prepared with class counts; those of all calls of `partial_fit` add up.
 
@@ -327,7 +333,7 @@ def prepared_loss(
     return fresh_loss(model.loss).prepare(counts, n_samples=n_samples, **inputs)
 
 
-def start_head(model: Any, plan: FitPlan) -> None:
+def start_head(model: Model, plan: FitPlan) -> None:
     """Let a new head start at the log-prior of the classes, if its loss gains by it."""
     loss = plan.criterion
     if plan.mode == "fresh" and isinstance(loss, Loss):  # readers' losses have no classes

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import nn
 
+from skdice._types import Encoder
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.layouts.architectures import architecture_of, mask_no_embeddings
 from skdice.engine.layouts.layout import Layout, nothing_further
@@ -31,7 +32,7 @@ class EncoderModule(nn.Module):
     # What the head reads beside: see `Layout`.
     further_inputs: Callable[..., dict[str, Any]] = staticmethod(nothing_further)
 
-    def __init__(self, encoder: Any, dropout: float) -> None:
+    def __init__(self, encoder: Encoder, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
         self.dropout: nn.Dropout = nn.Dropout(dropout)
@@ -87,7 +88,7 @@ class EncoderWithHead(EncoderModule):
 
     def __init__(
         self,
-        encoder: Any,
+        encoder: Encoder,
         n_outputs: int,
         dropout: float = 0.1,
         pooling: str | None = None,
@@ -135,8 +136,8 @@ class TaskModel(EncoderModule):
         Before the layer that makes the logits.
     """
 
-    def __init__(self, model: Any, kind: str, dropout: float) -> None:
-        super().__init__(model.base_model, dropout)
+    def __init__(self, model: Encoder, kind: str, dropout: float) -> None:
+        super().__init__(cast(Encoder, model.base_model), dropout)
         self.head = model
         self.kind = kind
         self.of_texts: bool = kind == "SequenceClassification"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from skorch import NeuralNet
 from skorch.callbacks import EarlyStopping, EpochTimer, LRScheduler, PrintLog, ProgressBar
 from skorch.history import History
 from torch import nn
+from torch.utils.data import Dataset
 
 from skdice._checks import counted
 from skdice._progress import shows_bars
@@ -94,13 +95,13 @@ class FineTuningNet(NeuralNet):
     lr_of_epoch_: float | None = None  # at the epoch's first update
     recorded_: Recorded | None = None  # its updates, on a GPU
     draws_: Sequence[np.ndarray] | None = None  # the rows of each epoch, as a sampler drew them
-    valid_: Any = None  # the validation set
+    valid_: Dataset | None = None  # the validation set
 
     def __init__(
         self,
         module: nn.Module,
         *,
-        criterion: Any,
+        criterion: nn.Module,
         padding: Padding,
         gradient_accumulation: int = 1,
         max_grad_norm: float | None = 1.0,
@@ -111,10 +112,10 @@ class FineTuningNet(NeuralNet):
         shuffle_seed: int = 0,
         pack: bool = True,
         cuda_graphs: bool = True,
-        optimizer: Any = torch.optim.AdamW,
+        optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW,
         device: str = "cpu",
-        train_split: Any = None,
-        use_caching: Any = False,
+        train_split: Callable[..., Any] | None = None,
+        use_caching: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -273,14 +274,14 @@ class FineTuningNet(NeuralNet):
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
+        X: EncodedDataset,
+        y: None = None,
+        classes: None = None,
         *,
         epochs: int | None = None,
         draws: Sequence[np.ndarray] | None = None,
-        valid: Any = None,
-        **fit_params: Any,
+        valid: Dataset | None = None,
+        **fit_params: object,
     ) -> FineTuningNet:
         """As in skorch, but that Ctrl-C reaches the caller, and that ``on_train_end`` always runs.
 
@@ -332,7 +333,7 @@ class FineTuningNet(NeuralNet):
         settle_attention(self.module_, self.device)
         return self
 
-    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+    def on_train_begin(self, net: NeuralNet, **kwargs: object) -> None:
         """Say how long the fit will be."""
         if not self.verbose or not self.n_updates_:
             return
@@ -343,11 +344,13 @@ class FineTuningNet(NeuralNet):
             kind = "bf16" if self.bf16_ else "fp32"
             print(f"{kind}: bf16 multiplies at {gain:.1f} times the speed of fp32 here", flush=True)
 
-    def get_split_datasets(self, X: Any, y: Any = None, **fit_params: Any) -> tuple[Any, Any]:
+    def get_split_datasets(
+        self, X: EncodedDataset, y: None = None, **fit_params: object
+    ) -> tuple[EncodedDataset, Dataset | None]:
         """The training data, and the validation set that `partial_fit` was given."""
         return X, self.valid_
 
-    def get_iterator(self, dataset: Any, training: bool = False) -> Any:
+    def get_iterator(self, dataset: EncodedDataset, training: bool = False) -> Iterable[Update]:
         """A loader of updates, of which a layout makes the batches."""
         which = "iterator_train" if training else "iterator_valid"
         settings = {
@@ -369,12 +372,17 @@ class FineTuningNet(NeuralNet):
         """The number of rows of an update, over all processes."""
         return self.rows_of_batch() * self.gradient_accumulation * ranks.n_processes()
 
-    def layout(self, dataset: Any) -> Layout | None:
+    def layout(self, dataset: EncodedDataset) -> Layout | None:
         """The layout of a fit's batches; None where the data set makes its own."""
         return layout_to_train(self, dataset)
 
     def run_single_epoch(
-        self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
+        self,
+        iterator: Iterable[Update],
+        training: bool,
+        prefix: str,
+        step_fn: Callable[..., Any],
+        **fit_params: object,
     ) -> None:
         """As in skorch, but that losses are read once an epoch: a GPU would wait for each.
 
@@ -412,7 +420,7 @@ class FineTuningNet(NeuralNet):
             self.recorded_.tell()
         self.losses_, self.lr_of_epoch_ = [], None
 
-    def train_step(self, batch: Update, **fit_params: Any) -> dict[str, Any]:
+    def train_step(self, batch: Update, **fit_params: object) -> dict[str, Any]:
         """Make one update; its loss is NaN if it is skipped."""
         self._set_training(True)
         if ranks.n_processes() > 1:
@@ -463,7 +471,7 @@ class FineTuningNet(NeuralNet):
             self.optimizer_.step()
         return torch.where(finite, loss, torch.nan), logits.detach()
 
-    def infer(self, x: Update, **fit_params: Any) -> torch.Tensor:
+    def infer(self, x: Update, **fit_params: object) -> torch.Tensor:
         """Logits of all that an update reads; of texts, where these have several windows."""
         outputs = [self.outputs(part.groups) for part in x.parts]
         return x.of_texts(torch.cat(outputs) if len(outputs) > 1 else outputs[0], self.device)
@@ -480,7 +488,9 @@ class FineTuningNet(NeuralNet):
             ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Any:
+    def get_loss(
+        self, y_pred: torch.Tensor, y_true: torch.Tensor | None, X: Update, training: bool = False
+    ) -> torch.Tensor:
         """The loss of an update whose logits are known."""
         target, weight = (to_device(values, self.device) for values in (y_true, X.weight))
         return self.criterion_(y_pred, target, sample_weight=weight)

@@ -11,7 +11,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice._compat import check_feature_names
-from skdice._types import Data, Model, Rows, Weights
+from skdice._types import Data, Encoder, Model, Rows, Weights
 from skdice.engine import adapters
 from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
@@ -135,7 +135,7 @@ class Task(ABC):
         config = backbones.load_config(model.backbone, model.revision)
         return backbones.class_with_head(self.head, config) is not None
 
-    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: Encoder, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
         return EncoderWithHead(encoder, n_outputs, dropout=model.dropout)
 

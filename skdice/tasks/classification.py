@@ -11,7 +11,7 @@ import torch
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice._types import Data, Model, Rows, Weights
+from skdice._types import Data, Encoder, Model, Rows, Weights
 from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
@@ -151,7 +151,7 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
-    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: Encoder, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
         return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 

@@ -10,7 +10,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from skdice._types import Data, Model, Rows, Weights
+from skdice._types import Data, Encoder, Model, Rows, Weights
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
@@ -101,7 +101,7 @@ class MRC(Task):
         """Return 3, for start, end and answerable; matches have a head of their own."""
         return 3
 
-    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: Encoder, n_outputs: int) -> EncoderModule:
         """Return the encoder with the heads of starts, ends, matches and answerable."""
         return EncoderWithSpanHeads(encoder, dropout=model.dropout)
 
