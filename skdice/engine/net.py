@@ -408,10 +408,10 @@ class FineTuningNet(NeuralNet):
         if not losses[-MOST_SKIPPED:].isfinite().any():
             rows = [] if batch is None else batch.rows.tolist()
             raise ValueError(
-                "the last updates of an epoch were skipped, as the loss or gradients were not "
-                f"finite: look at the training rows {rows} of the last batch, counted without "
-                f"held-out rows, and try a lower lr than {self.lr} or precision='fp32', not "
-                f"{self.precision!r}"
+                f"the last {len(losses[-MOST_SKIPPED:])} updates were skipped, as the loss or "
+                f"gradients were not finite: look at the training rows {rows} of the last batch, "
+                f"counted without held-out rows, and try a lower lr than {self.lr} or "
+                f"precision='fp32', not {self.precision!r}"
             )
         self.history.record("train_batch_count", len(losses))
         self.history.record("train_loss", made.mean().item())

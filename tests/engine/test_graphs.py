@@ -33,7 +33,6 @@ from skdice.engine.layouts import rows
 from skdice.engine.layouts.padded import Padded
 from skdice.engine.layouts.rows import Rows
 from skdice.engine.parts import settle_attention
-from skdice.exceptions import TruncationWarning
 from skdice.losses import LOSSES, DiceLoss, Loss
 from skdice.losses.base import resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
@@ -513,13 +512,6 @@ def test_the_next_rows_are_encoded_while_others_are_predicted(
     with pytest.raises(LookupError, match="in the other thread"):
         model.predict(X)
     assert threading.active_count() == before
-
-
-def test_warnings_of_the_other_thread_name_the_callers_line(tiny_backbone, gpu):
-    model = fitted("tagger", tiny_backbone, max_epochs=1, max_length=8)
-    with pytest.warns(TruncationWarning, match="word of more subwords") as told:
-        model.predict([["a" * 30], *UNEVEN])
-    assert [w.filename for w in told] == [__file__]
 
 
 def test_nothing_to_predict(tiny_backbone, gpu):
