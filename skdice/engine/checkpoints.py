@@ -12,6 +12,7 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from skorch.history import History
 
+from skdice._checks import checked
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states
@@ -23,6 +24,12 @@ from skdice.whole_files import replacing
 FORMAT = 4
 # What EarlyStopping remembers.
 STOP = ("misses_", "dynamic_threshold_", "best_epoch_", "best_model_weights_")
+
+
+@checked
+def make_folder(checkpoint_dir: str | Path) -> None:
+    """Make a folder, unless it is there."""
+    Path(checkpoint_dir).mkdir(parents=True, exist_ok=True)
 
 
 class Checkpoints(Callback):

@@ -28,8 +28,11 @@ def resolve_device(device: str) -> str:
 
 
 def check_device(device: str) -> str:
-    """The kind of `device`, as ``"cuda"``; refuses a GPU where there is none."""
-    kind = torch.device(resolve_device(device)).type
+    """The kind of `device`, as ``"cuda"``; refuses what is no device, and a GPU without CUDA."""
+    try:
+        kind = torch.device(resolve_device(device)).type
+    except RuntimeError as error:
+        raise ValueError(f"device={device!r} is not a torch device: {error}") from error
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
     return kind

@@ -25,7 +25,7 @@ from skdice._types import Data, Weights
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
-from skdice.engine.checkpoints import FORMAT, Checkpoints
+from skdice.engine.checkpoints import FORMAT, Checkpoints, make_folder
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
@@ -208,7 +208,7 @@ class NetEstimator(OldNames):
                 f"checkpoint_dir={str(self.checkpoint_dir)!r} and callbacks: what a callback "
                 "remembers is in no checkpoint. Leave out one of the two"
             )
-        Path(str(self.checkpoint_dir)).mkdir(parents=True, exist_ok=True)
+        make_folder(self.checkpoint_dir)
 
     def _check_inference_params(self) -> None:
         """Refuse bad ones of the parameters that a prediction reads."""

@@ -178,6 +178,9 @@ def read_inputs(
 
 def _problem(multilabel: bool, logits: Tensor, target: Tensor) -> tuple[str, int, torch.Size]:
     """The kind of problem that the shapes are of, its columns, and the shape of its elements."""
+    for name, tensor in (("logits", logits), ("target", target)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}: give a torch.Tensor")
     if not logits.is_floating_point():
         raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
     n_classes, shape = logits.shape[-1] if logits.ndim > 1 else 1, target.shape
@@ -189,7 +192,7 @@ def _problem(multilabel: bool, logits: Tensor, target: Tensor) -> tuple[str, int
         whole = target.is_floating_point()
         kind, fits = "multiclass", shape == (logits.shape if whole else logits.shape[:-1])
         shape = logits.shape[:-1]
-    if not fits or logits.ndim == 0 or n_classes == 0:
+    if not fits or logits.ndim == 0 or n_classes == 0 or target.is_complex():
         raise ValueError(
             f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
             f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and integers "
@@ -201,7 +204,10 @@ def _problem(multilabel: bool, logits: Tensor, target: Tensor) -> tuple[str, int
 
 def _spread(name: str, values: Tensor, shape: torch.Size, device: torch.device) -> Tensor:
     """A mask or weights in the shape of the target; one for each example holds for all of it."""
-    values = torch.as_tensor(values, device=device)
+    try:
+        values = torch.as_tensor(values, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
     # (N, 1) is taken as (N,); a transposed array is refused.
     if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
         return values.reshape(shape)
@@ -314,6 +320,8 @@ def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Te
             f"{name}={shown(value)} needs to know the classes: call prepare(class_counts=...) "
             "first, or give one number for each class"
         )
+    if isinstance(value, Tensor) and (value.is_quantized or (value.is_meta and not like.is_meta)):
+        raise TypeError(f"{name} is a tensor without numbers to read: give plain ones")
     vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)
     if n_classes == 1 and vector.shape == (2,):
         return vector[1:]  # one logit: factors of the negative and the positive class

@@ -243,6 +243,8 @@ def test_folder_that_cannot_be_written_is_refused_first(tmp_path, numbers):
     ("params", "message"),
     [
         (dict(random_state=None), "random_state is None: give an int"),
+        (dict(checkpoint_dir=""), "checkpoint_dir=''"),
+        (dict(checkpoint_dir="a\0b"), "checkpoint_dir="),
         (dict(callbacks=[("x", object)]), "callbacks"),
         (dict(checkpoint_every="60s"), "'checkpoint_every' parameter .* must be a float"),
         (dict(checkpoint_every=-1), "checkpoint_every"),

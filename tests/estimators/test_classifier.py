@@ -190,7 +190,7 @@ def test_bad_input_is_named():
         DiceClassifier(pos_label="x").fit(X, Y)
     with pytest.raises(ValueError, match="NaN"):
         DiceClassifier().fit(np.full((2, 2), np.nan), [0, 1])
-    with pytest.raises(RuntimeError, match="device string: foo"):
+    with pytest.raises(ValueError, match="device='foo' is not a torch device"):
         DiceClassifier(device="foo").fit(X, Y)
     with pytest.raises(ValueError, match="reduction='none'"):
         DiceClassifier(loss=CrossEntropyLoss(reduction="none")).fit(X, Y)

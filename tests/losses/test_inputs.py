@@ -95,6 +95,7 @@ def test_binary_targets_of_any_type(dtype):
         (torch.zeros(3, 4), torch.tensor([0, 4, 1]), "holds 4"),
         (torch.zeros(3), torch.tensor([0, 2, 1]), "holds 2"),
         (torch.zeros(3).long(), torch.zeros(3), "floating"),
+        (torch.zeros(3, 2), torch.zeros(3, dtype=torch.complex64), "do not fit"),
     ],
 )
 @pytest.mark.parametrize("name", ["ce", "focal", "dice"])
