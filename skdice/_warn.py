@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 import warnings
 
 from skdice.exceptions import SkdiceWarning
@@ -11,7 +10,6 @@ from skdice.exceptions import SkdiceWarning
 # Modules whose functions may stand between the user's line and the one that warns.
 COMMAND = ("typer", "click", "contextlib")
 BETWEEN = ("skdice", "sklearn", "imblearn", "joblib", "optuna", "skorch", "torch", "transformers")
-_thread = threading.local()
 
 
 def warn(message: str, category: type[SkdiceWarning]) -> None:

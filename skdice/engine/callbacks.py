@@ -132,13 +132,13 @@ def check_callbacks(callbacks: list[Any] | None) -> None:
     """Refuse what is no callback, and skorch's own that wait for a loss on held-out rows."""
     for item in callbacks or []:
         given = item[1] if isinstance(item, tuple) else item
-        made = given() if isinstance(given, type) else given
-        if not isinstance(made, Callback):
+        kind = given if isinstance(given, type) else type(given)
+        if not issubclass(kind, Callback):
             raise TypeError(f"callbacks holds {shown(given)}, which is no callback of skorch")
-        monitor = getattr(made, "monitor", None)
+        monitor = getattr(given() if given is kind else given, "monitor", None)
         if monitor in ("valid_loss", "valid_loss_best"):
             raise ValueError(
-                f"callbacks holds {type(made).__name__} with monitor={monitor!r}, which a fit does "
+                f"callbacks holds {kind.__name__} with monitor={monitor!r}, which a fit does "
                 "not record: give 'valid_score', which is better if higher (Checkpoint: "
                 "'valid_score_best'), or 'train_loss'"
             )
