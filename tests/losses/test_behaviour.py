@@ -55,7 +55,7 @@ ALL = [
     SigmoidF1Loss(beta=3.0, eta=-0.5),
     SigmoidF1Loss(beta=0.5, eta=1.0, average="macro"),
     AsymmetricLoss(gamma_pos=0.5, gamma_neg=1.5, label_smoothing=0.3),
-    AsymmetricLoss(gamma_pos=0.0, gamma_neg=0.0),
+    AsymmetricLoss(gamma_pos=0.0, gamma_neg=0.0, label_smoothing=0.0),
 ]
 BY_NAME = [resolve_loss(name) for name in ("dice", "tversky", "dsc", "ce_dice")]
 
