@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import ArrayLike as ArrayLike
 
@@ -21,6 +21,12 @@ Weights = ArrayLike | None  # one a row; None is 1 for each
 # Of a table: one text a row or a pair, and one label a row or several.
 Texts = list[str] | list[tuple[str, str]]
 Labels = list[str] | list[list[str]]
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig as Config
+    from transformers import PreTrainedModel as Encoder
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+else:  # which takes seconds to import
+    Config = Encoder = Tokenizer = object
 Model = Any  # an estimator with a task, which reads its parameters and sets what was learned
 Scorer = Callable[..., float]  # of an estimator, X and y
 

@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from skdice.exceptions import SkdiceWarning
 
 # Modules whose functions may stand between the user's line and the one that warns.
 COMMAND = ("typer", "click", "contextlib")
 BETWEEN = ("skdice", "sklearn", "imblearn", "joblib", "optuna", "skorch", "torch", "transformers")
-_thread = threading.local()
 
 
 def warn(message: str, category: type[SkdiceWarning]) -> None:
     """Warn at the line that called this package, also through `GridSearchCV` and the like."""
-    later = getattr(_thread, "later", None)
-    if later is not None:
-        later.append((message, category))
-        return
     frame, level, between = inspect.currentframe(), 1, {*BETWEEN, *COMMAND}
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in between:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def tell(messages: list[tuple[str, type[SkdiceWarning]]]) -> None:
-    """Warn of all that `told_later` collected."""
-    while messages:
-        warn(*messages.pop(0))
-
-
-@contextmanager
-def told_later(messages: list[tuple[str, type[SkdiceWarning]]]) -> Iterator[None]:
-    """Collect what this thread warns of, for the thread that the user's line runs in."""
-    _thread.later = messages
-    try:
-        yield
-    finally:
-        _thread.later = None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from skorch import NeuralNet
 
 from skdice.engine.devices import random_states, set_random_states
 from skdice.engine.updates import Update
 
 
-def accumulate(net: Any, batch: Update) -> tuple[torch.Tensor, torch.Tensor]:
+def accumulate(net: NeuralNet, batch: Update) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
 
     A set-level loss is no sum over micro-batches, so its gradient with respect to all logits is

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from skorch import NeuralNet
 from skorch.callbacks import Callback
 from skorch.history import History
 
@@ -27,17 +27,9 @@ STOP = ("misses_", "dynamic_threshold_", "best_epoch_", "best_model_weights_")
 
 
 @checked
-def check_folder(checkpoint_dir: str | Path) -> None:
-    """Refuse a folder that cannot be made or written."""
-    try:
-        Path(checkpoint_dir).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=checkpoint_dir):
-            pass
-    except OSError as error:
-        raise ValueError(
-            f"checkpoint_dir={str(checkpoint_dir)!r} cannot be written ({error.strerror}): give a "
-            "folder that can, or None"
-        ) from error
+def make_folder(checkpoint_dir: str | Path) -> None:
+    """Make a folder, unless it is there."""
+    Path(checkpoint_dir).mkdir(parents=True, exist_ok=True)
 
 
 class Checkpoints(Callback):
@@ -60,7 +52,7 @@ class Checkpoints(Callback):
 
     # ---- hooks of skorch; it is the last callback, behind the one that ends a fit early
 
-    def on_train_begin(self, net: Any, **kwargs: Any) -> None:
+    def on_train_begin(self, net: NeuralNet, **kwargs: object) -> None:
         """Go on from the last checkpoint, if there is one."""
         self.path_ = Path(self.folder) / f"fit-{self.identity[:16]}.pt"
         self.time_ = time.monotonic()
@@ -73,27 +65,27 @@ class Checkpoints(Callback):
             done = f"going on after update {net.done_:,}" if state else none
             print("this fit was finished before" if self.finished_ else done, flush=True)
 
-    def on_batch_end(self, net: Any, **kwargs: Any) -> None:
+    def on_batch_end(self, net: NeuralNet, **kwargs: object) -> None:
         """Write a checkpoint, if it is time."""
         if time.monotonic() - self.time_ >= self.seconds:
             self._write(net)
 
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+    def on_epoch_end(self, net: NeuralNet, **kwargs: object) -> None:
         """Write a checkpoint."""
         self._write(net)
 
-    def on_train_end(self, net: Any, **kwargs: Any) -> None:
+    def on_train_end(self, net: NeuralNet, **kwargs: object) -> None:
         """Write the result, unless the fit was interrupted."""
         if net.has_ended and not self.finished_:
             self._write(net, finished=True)
 
-    def _write(self, net: Any, *, finished: bool = False) -> None:
+    def _write(self, net: NeuralNet, *, finished: bool = False) -> None:
         if ranks.rank() == 0:
             write(self.path_, _state(net, finished=finished))
         self.time_ = time.monotonic()
 
 
-def _state(net: Any, *, finished: bool) -> dict[str, Any]:
+def _state(net: NeuralNet, *, finished: bool) -> dict[str, Any]:
     """All that a fit needs to go on; of a finished fit, its results."""
     state = {
         "finished": finished,
@@ -116,7 +108,7 @@ def _state(net: Any, *, finished: bool) -> dict[str, Any]:
     }
 
 
-def _restore(net: Any, state: dict[str, Any]) -> None:
+def _restore(net: NeuralNet, state: dict[str, Any]) -> None:
     """Go back, or on, to the point at which a state was taken."""
     put_back(net.module_, state["module"])
     net.history = History({"batches": [], **epoch} for epoch in state["history"])

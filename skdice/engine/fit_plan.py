@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from torch import nn
 
 from skdice import backbones
 from skdice._checks import naming
 from skdice._fitting import draft_of
+from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.recipe import epochs_for
 from skdice.exceptions import DataWarning
-from skdice.inputs.labels import Labels, places_of
+from skdice.inputs.labels import Labels
 from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss
 from skdice.losses.base import resolve_loss
@@ -60,14 +61,6 @@ class Held:
     encoded: Any  # a data set without targets
 
 
-@dataclass(frozen=True)
-class Growth:
-    """New outputs of a head, whose classes stay sorted."""
-
-    odds: list[float]  # training examples of each new class, for one of all the others
-    order: np.ndarray  # of each output the place among the old ones and, behind them, the new ones
-
-
 @dataclass(frozen=True, kw_only=True)
 class FitPlan:
     """A fit that is ready to run; nothing has been trained yet."""
@@ -80,9 +73,6 @@ class FitPlan:
     epochs: int | None = None
     # The rows that a sampler drew for each epoch.
     rows: Sequence[np.ndarray] | None = None
-    # Answers or entities, where the loss has no counts of classes.
-    n_positives: int | None = None
-    growth: Growth | None = None  # of the head, where there are new classes
     validation: Held | None = None  # scored after each epoch
     # The texts that the encoder cannot read whole.
     cuts: Cuts = field(default_factory=Cuts)
@@ -96,15 +86,15 @@ class FitPlan:
 
 
 def plan_fit(
-    model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    X_val: Any = None,
-    y_val: Any = None,
+    model: Model,
+    X: Data,
+    y: Data,
+    sample_weight: Weights = None,
+    X_val: Data | None = None,
+    y_val: Data | None = None,
     *,
     mode: Mode = "fresh",
-    classes: Any = None,
+    classes: Rows | None = None,
     epochs: int | None = None,
     weights: bool = True,
 ) -> FitPlan:
@@ -128,7 +118,7 @@ def plan_fit(
     FitPlan
         Nothing is trained yet.
     """
-    before, model, task = model, draft_of(model), model.task
+    model, task = draft_of(model), model.task
     check_validation(X_val, y_val)
     # The words of texts are those of the new backbone.
     for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
@@ -140,15 +130,9 @@ def plan_fit(
         with naming({"X": "X_val", "y": "y_val"}):
             # Another copy, as `model` must learn from the training data only.
             held = task.examples(draft_of(model), X_val, y_val)
-    data, lost = _without_weightless(task, data)
-    try:
-        data, held = task.learn(model, data, held, mode, classes)
-    except ValueError as error:
-        if not lost:
-            raise
-        raise ValueError(f"{error}; {_weightless(lost)}") from error
-    if lost:
-        warn(f"{_weightless(lost)}: the model does not learn them", DataWarning)
+    if data.weights is not None and not data.weights.all():
+        data = data.take(np.flatnonzero(data.weights))  # a weight of 0 is no row
+    data, held = task.learn(model, data, held, mode, classes)
     seed, draws = draw_seed(model.random_state), None
     if epochs is None:
         data, held = hold_out(model, data, held, seed)
@@ -165,7 +149,6 @@ def plan_fit(
         task.build(model, seed, data.inputs)
         for name in ("net_", "history_", "n_iter_", "table_"):
             model.__dict__.pop(name, None)
-    order = _order_of_outputs(before, model) if mode != "fresh" and task.has_classes else None
     cuts = Cuts()
     dataset = encode(model, data.inputs, data.targets, data.weights, cuts)
     validation = None
@@ -180,8 +163,6 @@ def plan_fit(
         mode=mode,
         epochs=epochs,
         rows=drawn,
-        n_positives=task.n_positives(data),
-        growth=None if order is None else _growth(model, order),
         validation=validation,
         cuts=cuts,
         fitted=model.__dict__,
@@ -189,7 +170,7 @@ def plan_fit(
 
 
 def encode(
-    model: Any,
+    model: Model,
     inputs: Any,
     targets: Any = None,
     weights: np.ndarray | None = None,
@@ -203,7 +184,7 @@ def encode(
 # ---- without loading weights
 
 
-def without_weights(model: Any) -> Any:
+def without_weights(model: Model) -> Model:
     """A copy that can encode rows as a fit would; the weights of its backbone are not loaded."""
     blank = draft_of(model)
     blank.task.load_tokenizer(blank)
@@ -212,14 +193,14 @@ def without_weights(model: Any) -> Any:
     return blank
 
 
-def needs_windows(model: Any, texts: list[Any]) -> bool:
+def needs_windows(model: Model, texts: list[Any]) -> bool:
     """Return True if a fit on these texts would read one of them in several windows."""
     blank = without_weights(clone(model))
     return len(blank.task.encode(blank, blank.task.sources(blank, texts))) > len(texts)
 
 
 def length_of_fit(
-    model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    model: Model, X: Data, y: Data, X_val: Data | None = None, y_val: Data | None = None
 ) -> tuple[int, int]:
     """Rows (windows) of an epoch, and epochs, of a fit of a text estimator on these data."""
     draft = clone(model).set_params(verbose=0)
@@ -234,24 +215,6 @@ def length_of_fit(
 # ---- rows
 
 
-def _without_weightless(task: Any, data: Examples) -> tuple[Examples, list[Any]]:
-    """Rows without those of weight 0 if a label is theirs alone, and such labels.
-
-    It counts as absent, as in scikit-learn. Other rows of weight 0 stay in their batches, as
-    sentences that were not annotated do.
-    """
-    if data.weights is None or data.weights.all():
-        return data, []
-    kept = data.take(np.flatnonzero(data.weights))
-    before, after = (set(task.labels_in(rows.targets)) for rows in (data, kept))
-    lost = sorted(before - after, key=str)
-    return kept if lost or not task.keeps_weightless else data, lost
-
-
-def _weightless(labels: list[Any]) -> str:
-    return f"sample_weight is 0 in all rows with the labels {labels[:20]}, which count as absent"
-
-
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """A seed from `random_state`; None draws fresh entropy, not numpy's global generator.
 
@@ -264,7 +227,7 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     return int(random_state)
 
 
-def check_validation(X_val: Any, y_val: Any) -> None:
+def check_validation(X_val: Data | None, y_val: Data | None) -> None:
     """Refuse one of `X_val` and `y_val` without the other."""
     if (X_val is None) != (y_val is None):
         missing = "X_val" if X_val is None else "y_val"
@@ -272,7 +235,7 @@ def check_validation(X_val: Any, y_val: Any) -> None:
 
 
 def hold_out(
-    model: Any, data: Examples, held: Examples | None, seed: int
+    model: Model, data: Examples, held: Examples | None, seed: int
 ) -> tuple[Examples, Examples | None]:
     """Training and validation examples; with `early_stopping` some rows are set aside."""
     if held is not None or not model.early_stopping:
@@ -283,7 +246,10 @@ def hold_out(
 
 
 def split_indices(
-    keys: Sequence[Any], fraction: float, seed: int, strata: Any = None
+    keys: Sequence[Hashable],
+    fraction: float,
+    seed: int,
+    strata: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Train and validation indices, stratified where every stratum has two rows or more.
 
@@ -314,7 +280,7 @@ def split_indices(
     return np.flatnonzero(~np.isin(group, held)), held
 
 
-def _draw_epochs(model: Any, y: Any, seed: int, mode: Mode) -> list[np.ndarray] | None:
+def _draw_epochs(model: Model, y: Rows, seed: int, mode: Mode) -> list[np.ndarray] | None:
     """The rows that `sampler` draws for each epoch; None without a sampler."""
     sampler = getattr(model, "sampler", None)
     # The numbers in the history that the epochs will have.
@@ -326,7 +292,9 @@ def _draw_epochs(model: Any, y: Any, seed: int, mode: Mode) -> list[np.ndarray] 
     return rows + (draw_epochs(sampler, y, seed, others) or [])
 
 
-def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[np.ndarray] | None:
+def draw_epochs(
+    sampler: BaseEstimator | None, y: Rows, seed: int, epochs: Iterable[int]
+) -> list[np.ndarray] | None:
     """The rows that `sampler` draws for each epoch; None without a sampler.
 
     All are drawn before anything is loaded. So an impossible strategy is refused first, and the
@@ -337,23 +305,6 @@ def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[
     check_sampler(sampler)
     seeds = (np.random.default_rng([seed, epoch]).integers(2**31 - 1) for epoch in epochs)
     return [draw_rows(sampler, y, int(drawn)) for drawn in seeds]
-
-
-def warn_of_few_rows(plan: FitPlan) -> None:
-    """Warn of a fit on one or two rows, or on one positive."""
-    loss = plan.criterion
-    what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(plan.of_an_epoch)))
-    n_positives: Any = plan.n_positives
-    if isinstance(loss, Loss) and loss.background_ is not None:
-        n_positives = loss.class_counts_.sum() - loss.class_counts_[loss.background_]
-    if what is None and n_positives == 1:
-        what = "one positive example"
-    if what is not None:
-        warn(
-            f"training has {what}: the model learns little more than that by heart. It takes "
-            "some dozens to learn what they have in common",
-            DataWarning,
-        )
 
 
 # ---- the loss and the head
@@ -369,7 +320,7 @@ def fresh_loss(loss: str | Loss) -> Loss:
 
 
 def prepared_loss(
-    model: Any, counts: np.ndarray, n_samples: float, mode: Mode, **inputs: Any
+    model: Model, counts: np.ndarray, n_samples: float, mode: Mode, **inputs: Any
 ) -> Loss:
     """The loss, prepared with class counts; those of all calls of `partial_fit` add up.
 
@@ -382,32 +333,11 @@ def prepared_loss(
     return fresh_loss(model.loss).prepare(counts, n_samples=n_samples, **inputs)
 
 
-def start_head(model: Any, plan: FitPlan) -> None:
+def start_head(model: Model, plan: FitPlan) -> None:
     """Let a new head start at the log-prior of the classes, if its loss gains by it."""
     loss = plan.criterion
     if plan.mode == "fresh" and isinstance(loss, Loss):  # readers' losses have no classes
         model.module_.start_from(loss.start_bias())
-
-
-def _order_of_outputs(before: Any, model: Any) -> np.ndarray | None:
-    """Of each class the place among those before and, behind them, new ones; None without these.
-
-    The counts of classes on `model` get that order.
-    """
-    old, names = before.outputs_.tolist(), model.outputs_
-    new = [name for name in names.tolist() if name not in old]
-    if not new:
-        return None
-    order = places_of(names, np.array([*old, *new]))
-    if hasattr(model, "class_counts_"):
-        model.class_counts_ = np.append(model.class_counts_, np.zeros(len(new)))[order]
-    return order
-
-
-def _growth(model: Any, order: np.ndarray) -> Growth:
-    n_old = model.module_.output_layer.out_features
-    old, new = np.split(model.class_counts_[np.argsort(order)], [n_old])
-    return Growth(((new + 1) / (old.sum() + len(old))).tolist(), order)
 
 
 # ---- labels

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
+from skorch import NeuralNet
 from skorch.callbacks import Callback
 
 from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
-from skdice.engine import devices, ranks
+from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states, to_device
-from skdice.engine.layouts.layout import MicroBatch
+from skdice.engine.layouts.layout import Layout, MicroBatch
 from skdice.engine.updates import Update
 
 SEVERAL = "an update has several micro-batches, or texts of several windows"
@@ -171,7 +172,7 @@ def record(
 class Recorded:
     """The updates of a fit, see `FineTuningNet.inner_step`."""
 
-    def __init__(self, net: Any, layout: Any) -> None:
+    def __init__(self, net: NeuralNet, layout: Layout | None) -> None:
         self.net, self.layout = net, layout
         self.graphs = Graphs(self._update, net.device, why_eager(net, layout), self._keep)
 
@@ -214,11 +215,8 @@ class Recorded:
 
 
 @contextmanager
-def recorded_updates(net: Any, layout: Any) -> Iterator[None]:
+def recorded_updates(net: NeuralNet, layout: Layout | None) -> Iterator[None]:
     """Let a net record its updates in a block, on a GPU."""
-    if not devices.is_gpu(net.device):
-        yield
-        return
     updates = net.recorded_ = Recorded(net, layout)
     try:
         with rates_on_device(net.optimizer_):
@@ -228,7 +226,7 @@ def recorded_updates(net: Any, layout: Any) -> Iterator[None]:
         updates.graphs.close()
 
 
-def why_eager(net: Any, layout: Any) -> str | None:
+def why_eager(net: NeuralNet, layout: Layout | None) -> str | None:
     """Why the updates of a fit are not recorded; None if they are, until a recording is refused.
 
     Here is what a recording would get wrong without an error. What it refuses, it says itself.

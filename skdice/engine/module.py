@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import nn
 
+from skdice._types import Encoder
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.layouts.architectures import architecture_of, mask_no_embeddings
 from skdice.engine.layouts.layout import Layout, nothing_further
@@ -31,7 +32,7 @@ class EncoderModule(nn.Module):
     # What the head reads beside: see `Layout`.
     further_inputs: Callable[..., dict[str, Any]] = staticmethod(nothing_further)
 
-    def __init__(self, encoder: Any, dropout: float) -> None:
+    def __init__(self, encoder: Encoder, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
         self.dropout: nn.Dropout = nn.Dropout(dropout)
@@ -70,30 +71,6 @@ class EncoderModule(nn.Module):
         """Train on with another dropout."""
         self.dropout.p = p
 
-    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
-        """Add outputs for new classes; the logits of the others stay, at their new places.
-
-        A new output starts as in a new head, but for its bias: where the weights say nothing, the
-        class is as likely as its share of the training data, so that it does not appear at once.
-
-        Parameters
-        ----------
-        odds : Tensor of shape (n_new,)
-            Training examples of each new class for one of all the others.
-        order : Tensor of int, shape (n_outputs,)
-            Of each output the place among the old ones and, behind them, the new ones.
-        """
-        layer = self.output_layer
-        new = nn.Linear(layer.in_features, len(odds))
-        _start_small(new)
-        with torch.no_grad():
-            if layer.bias is not None:
-                new.bias.copy_(layer.bias.logsumexp(0).cpu() + odds.log())
-            for name, old in list(layer.named_parameters()):
-                rows = torch.cat([old, getattr(new, name).to(old)])[order]
-                setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
-        layer.out_features += len(odds)
-
 
 class EncoderWithHead(EncoderModule):
     """`encoder` -> dropout -> a linear head of skdice's own.
@@ -111,7 +88,7 @@ class EncoderWithHead(EncoderModule):
 
     def __init__(
         self,
-        encoder: Any,
+        encoder: Encoder,
         n_outputs: int,
         dropout: float = 0.1,
         pooling: str | None = None,
@@ -159,8 +136,8 @@ class TaskModel(EncoderModule):
         Before the layer that makes the logits.
     """
 
-    def __init__(self, model: Any, kind: str, dropout: float) -> None:
-        super().__init__(model.base_model, dropout)
+    def __init__(self, model: Encoder, kind: str, dropout: float) -> None:
+        super().__init__(cast(Encoder, model.base_model), dropout)
         self.head = model
         self.kind = kind
         self.of_texts: bool = kind == "SequenceClassification"
@@ -203,11 +180,6 @@ class TaskModel(EncoderModule):
             layer.weight.copy_(new.weight)
             if layer.bias is not None:
                 layer.bias.zero_()
-
-    def grow(self, odds: torch.Tensor, order: torch.Tensor) -> None:
-        """Add outputs for new classes, to the configuration too."""
-        super().grow(odds, order)
-        self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
     def forward(
         self, positions: torch.Tensor | None = None, layout: Layout = PADDED, **inputs: Any
@@ -272,28 +244,14 @@ def _start_small(layer: nn.Linear) -> None:
 
 
 def checkpoint_gradients(module: EncoderModule, wanted: bool) -> None:
-    """Keep only each layer's input for the backward pass, and compute the rest again; or all.
-
-    Raises
-    ------
-    ValueError
-        If the architecture cannot.
-    """
-    encoder: Any = module.encoder
-    module.checkpointed = wanted
+    """Keep only each layer's input for the backward pass, and compute the rest again; or all."""
+    encoder, module.checkpointed = module.encoder, wanted
     # Transformers is renaming these methods.
-    renamed = hasattr(encoder, "activation_checkpointing_enable")
-    kind = "activation" if renamed else "gradient"
-    if not wanted:
-        if getattr(encoder, f"is_{kind}_checkpointing"):
-            getattr(encoder, f"{kind}_checkpointing_disable")()
-        return
-    if not encoder.supports_gradient_checkpointing:
-        raise ValueError(
-            f"gradient_checkpointing=True: {type(encoder).__name__} does not support it; use "
-            "False, and a smaller batch_size with gradient_accumulation to save memory"
-        )
-    getattr(encoder, f"{kind}_checkpointing_enable")({"use_reentrant": False})
+    kind = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
+    if wanted:
+        getattr(encoder, f"{kind}_checkpointing_enable")({"use_reentrant": False})
+    elif getattr(encoder, f"is_{kind}_checkpointing"):
+        getattr(encoder, f"{kind}_checkpointing_disable")()
 
 
 def freeze(module: EncoderModule, frozen: str | int | None) -> None:

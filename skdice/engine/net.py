@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from skorch import NeuralNet
 from skorch.callbacks import EarlyStopping, EpochTimer, LRScheduler, PrintLog, ProgressBar
 from skorch.history import History
 from torch import nn
+from torch.utils.data import Dataset
 
 from skdice._checks import counted
 from skdice._progress import shows_bars
@@ -44,8 +45,7 @@ from skdice.engine.used_embeddings import training_used_embeddings
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients
 LEAST_GAIN = 1.2  # by bfloat16, from which precision="auto" trains in it on a CPU
-MOST_SKIPPED = 10  # updates in a row that end a fit
-CHECKED = 50  # updates between two looks at the losses: a GPU waits for each
+MOST_SKIPPED = 10  # updates at the end of an epoch that end a fit
 
 
 class FineTuningNet(NeuralNet):
@@ -95,13 +95,13 @@ class FineTuningNet(NeuralNet):
     lr_of_epoch_: float | None = None  # at the epoch's first update
     recorded_: Recorded | None = None  # its updates, on a GPU
     draws_: Sequence[np.ndarray] | None = None  # the rows of each epoch, as a sampler drew them
-    valid_: Any = None  # the validation set
+    valid_: Dataset | None = None  # the validation set
 
     def __init__(
         self,
         module: nn.Module,
         *,
-        criterion: Any,
+        criterion: nn.Module,
         padding: Padding,
         gradient_accumulation: int = 1,
         max_grad_norm: float | None = 1.0,
@@ -112,10 +112,10 @@ class FineTuningNet(NeuralNet):
         shuffle_seed: int = 0,
         pack: bool = True,
         cuda_graphs: bool = True,
-        optimizer: Any = torch.optim.AdamW,
+        optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW,
         device: str = "cpu",
-        train_split: Any = None,
-        use_caching: Any = False,
+        train_split: Callable[..., Any] | None = None,
+        use_caching: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -236,21 +236,6 @@ class FineTuningNet(NeuralNet):
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
-    def grow(self, odds: Sequence[float], order: np.ndarray) -> None:
-        """Add outputs for new classes, as `EncoderModule.grow` does.
-
-        The optimiser keeps its averages, but for the layer that grows.
-        """
-        state, scaler = self.optimizer_.state, self.scaler_
-        with seeded(self.shuffle_seed, self.device):
-            self.module_.grow(torch.tensor(odds), torch.from_numpy(order))
-        self.initialize_optimizer()
-        self.set_rate(self.lr)
-        self.scaler_ = scaler
-        for parameter in self._parameters():
-            if parameter in state:
-                self.optimizer_.state[parameter] = state[parameter]
-
     def copied(self) -> FineTuningNet:
         """A net to train on: this one stays as it is. Weights that are not trained are shared."""
         shared = {id(p): p for p in self.module_.parameters() if not p.requires_grad}
@@ -289,14 +274,14 @@ class FineTuningNet(NeuralNet):
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
+        X: EncodedDataset,
+        y: None = None,
+        classes: None = None,
         *,
         epochs: int | None = None,
         draws: Sequence[np.ndarray] | None = None,
-        valid: Any = None,
-        **fit_params: Any,
+        valid: Dataset | None = None,
+        **fit_params: object,
     ) -> FineTuningNet:
         """As in skorch, but that Ctrl-C reaches the caller, and that ``on_train_end`` always runs.
 
@@ -330,7 +315,8 @@ class FineTuningNet(NeuralNet):
                 self.notify("on_train_begin", X=X, y=y)
                 # Those of a checkpoint are done.
                 n_epochs -= n_epochs if self.stopped_ else len(self.history) - self.first_epoch_
-                with recorded_updates(self, self.layout(X)):
+                on_gpu = devices.is_gpu(self.device)
+                with recorded_updates(self, self.layout(X)) if on_gpu else nullcontext():
                     self.fit_loop(X, y, epochs=n_epochs, **fit_params)
             except KeyboardInterrupt:
                 self.stopped_ = any(stop.misses_ == stop.patience for stop in self.stops)
@@ -347,7 +333,7 @@ class FineTuningNet(NeuralNet):
         settle_attention(self.module_, self.device)
         return self
 
-    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+    def on_train_begin(self, net: NeuralNet, **kwargs: object) -> None:
         """Say how long the fit will be."""
         if not self.verbose or not self.n_updates_:
             return
@@ -358,11 +344,13 @@ class FineTuningNet(NeuralNet):
             kind = "bf16" if self.bf16_ else "fp32"
             print(f"{kind}: bf16 multiplies at {gain:.1f} times the speed of fp32 here", flush=True)
 
-    def get_split_datasets(self, X: Any, y: Any = None, **fit_params: Any) -> tuple[Any, Any]:
+    def get_split_datasets(
+        self, X: EncodedDataset, y: None = None, **fit_params: object
+    ) -> tuple[EncodedDataset, Dataset | None]:
         """The training data, and the validation set that `partial_fit` was given."""
         return X, self.valid_
 
-    def get_iterator(self, dataset: Any, training: bool = False) -> Any:
+    def get_iterator(self, dataset: EncodedDataset, training: bool = False) -> Iterable[Update]:
         """A loader of updates, of which a layout makes the batches."""
         which = "iterator_train" if training else "iterator_valid"
         settings = {
@@ -384,12 +372,17 @@ class FineTuningNet(NeuralNet):
         """The number of rows of an update, over all processes."""
         return self.rows_of_batch() * self.gradient_accumulation * ranks.n_processes()
 
-    def layout(self, dataset: Any) -> Layout | None:
+    def layout(self, dataset: EncodedDataset) -> Layout | None:
         """The layout of a fit's batches; None where the data set makes its own."""
         return layout_to_train(self, dataset)
 
     def run_single_epoch(
-        self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
+        self,
+        iterator: Iterable[Update],
+        training: bool,
+        prefix: str,
+        step_fn: Callable[..., Any],
+        **fit_params: object,
     ) -> None:
         """As in skorch, but that losses are read once an epoch: a GPU would wait for each.
 
@@ -410,10 +403,16 @@ class FineTuningNet(NeuralNet):
             if on_cpu:
                 self.history.record_batch("train_loss", step["loss"].item())
             self.notify("on_batch_end", batch=batch, training=True, **step)
-            if len(self.losses_) % CHECKED == 0:
-                self._check_losses(self.losses_[-MOST_SKIPPED:], batch)
-        losses = self._check_losses(self.losses_, batch)
+        losses = torch.stack(self.losses_).cpu()
         made = losses[losses.isfinite()]
+        if not losses[-MOST_SKIPPED:].isfinite().any():
+            rows = [] if batch is None else batch.rows.tolist()
+            raise ValueError(
+                f"the last {len(losses[-MOST_SKIPPED:])} updates were skipped, as the loss or "
+                f"gradients were not finite: look at the training rows {rows} of the last batch, "
+                f"counted without held-out rows, and try a lower lr than {self.lr} or "
+                f"precision='fp32', not {self.precision!r}"
+            )
         self.history.record("train_batch_count", len(losses))
         self.history.record("train_loss", made.mean().item())
         self.history.record("skipped_updates", len(losses) - len(made))
@@ -421,21 +420,7 @@ class FineTuningNet(NeuralNet):
             self.recorded_.tell()
         self.losses_, self.lr_of_epoch_ = [], None
 
-    def _check_losses(self, losses: list[torch.Tensor], batch: Update | None) -> torch.Tensor:
-        """The losses on the CPU; raise if none of them, or of the last ten, made an update."""
-        # One transfer an epoch instead of one a step keeps a GPU from waiting.
-        read = torch.stack(losses).cpu()
-        if not read[-MOST_SKIPPED:].isfinite().any():
-            rows = [] if batch is None else batch.rows.tolist()
-            raise ValueError(
-                f"the last {len(read[-MOST_SKIPPED:])} updates were skipped, as the loss or "
-                f"gradients were not finite: look at the training rows {rows} of "
-                "the last batch, counted without held-out rows, and try a lower lr than "
-                f"{self.lr} or precision='fp32', not {self.precision!r}"
-            )
-        return read
-
-    def train_step(self, batch: Update, **fit_params: Any) -> dict[str, Any]:
+    def train_step(self, batch: Update, **fit_params: object) -> dict[str, Any]:
         """Make one update; its loss is NaN if it is skipped."""
         self._set_training(True)
         if ranks.n_processes() > 1:
@@ -486,7 +471,7 @@ class FineTuningNet(NeuralNet):
             self.optimizer_.step()
         return torch.where(finite, loss, torch.nan), logits.detach()
 
-    def infer(self, x: Update, **fit_params: Any) -> torch.Tensor:
+    def infer(self, x: Update, **fit_params: object) -> torch.Tensor:
         """Logits of all that an update reads; of texts, where these have several windows."""
         outputs = [self.outputs(part.groups) for part in x.parts]
         return x.of_texts(torch.cat(outputs) if len(outputs) > 1 else outputs[0], self.device)
@@ -503,7 +488,9 @@ class FineTuningNet(NeuralNet):
             ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Any:
+    def get_loss(
+        self, y_pred: torch.Tensor, y_true: torch.Tensor | None, X: Update, training: bool = False
+    ) -> torch.Tensor:
         """The loss of an update whose logits are known."""
         target, weight = (to_device(values, self.device) for values in (y_true, X.weight))
         return self.criterion_(y_pred, target, sample_weight=weight)

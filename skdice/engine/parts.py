@@ -33,7 +33,7 @@ class Float32Linear(nn.Linear):
 # ---- attention
 
 
-def settle_attention(module: Any, device: str, *, grouped: bool = False) -> None:
+def settle_attention(module: object, device: str, *, grouped: bool = False) -> None:
     """Choose the encoder's attention: `UNPADDED` for grouped batches and off the CPU, else torch's.
 
     Transformers leaves a mask out that hides nothing. To know, it looks at values on the device,

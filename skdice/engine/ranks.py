@@ -64,7 +64,7 @@ def share(value: Any) -> Any:
     return held[0]
 
 
-def start(module: nn.Module, targets: Any) -> None:
+def start(module: nn.Module, targets: object) -> None:
     """Let all processes begin with the first one's weights.
 
     Raises

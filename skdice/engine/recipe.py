@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from skdice._checks import shown
+from skdice._types import Config, Data, Model
 from skdice.backbones import load_config
 from skdice.engine import ranks
 
@@ -111,12 +112,6 @@ def choose_rate(
     return float(f"{rate / 3:.1g}") if constant else rate
 
 
-def is_adam(optimizer: Any) -> bool:
-    """Return True if an optimiser is one that the rates are for: Adam or one of its kin."""
-    name = getattr(getattr(optimizer, "func", optimizer), "__name__", "")
-    return "adam" in name.lower()
-
-
 def choose_epochs(
     n_rows: int, rows_of_update: int, n_rare: float | None = None, rate: float = RATE_OF_LEAST
 ) -> int:
@@ -196,13 +191,13 @@ def _factor(step: int, name: str, rising: int, n_steps: int) -> float:
 # ---- of an estimator
 
 
-def given(model: Any, *names: str) -> Any:
+def given(model: Model, *names: str) -> Any:
     """Return what `net_params` has by the first of these names, or the parameter of the last."""
     params = model.net_params or {}
     return next((params[name] for name in names if name in params), getattr(model, names[-1]))
 
 
-def rows_of_update(model: Any) -> int:
+def rows_of_update(model: Model) -> int:
     """Return the rows of one update, over all processes."""
     of_net = model.net_params or {}
     batches = of_net.get("gradient_accumulation", getattr(model, "gradient_accumulation", 1))
@@ -212,7 +207,7 @@ def rows_of_update(model: Any) -> int:
     )
 
 
-def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
+def epochs_for(model: Model, n_rows: int, plan: Any = None) -> int:
     """Return the number of epochs of a fit on so many rows.
 
     Parameters
@@ -228,12 +223,11 @@ def epochs_for(model: Any, n_rows: int, plan: Any = None) -> int:
     if plan is None or not _learns_by_heart(model):
         return choose_epochs(n_rows, size)
     rows = plan.of_an_epoch
-    trained = rows[plan.dataset.shares[rows] > 0]  # weights of 0 leave rows out
-    n_rare = np.bincount(plan.dataset.targets[trained], minlength=2).min()
+    n_rare = np.bincount(plan.dataset.targets[rows], minlength=2).min()
     return choose_epochs(n_rows, size, int(n_rare), rate_of(model))
 
 
-def _learns_by_heart(model: Any) -> bool:
+def _learns_by_heart(model: Model) -> bool:
     """Return True if a fit is one that, made longer, was seen to learn wrong labels by heart.
 
     Where rows are held out, they tell when to stop.
@@ -243,7 +237,7 @@ def _learns_by_heart(model: Any) -> bool:
     return trains_all and not model.early_stopping and model.task.has_two_classes(model)
 
 
-def _trained(model: Any) -> tuple[Any, bool]:
+def _trained(model: Model) -> tuple[Config, bool]:
     """Return the configuration of the encoder, and whether an adapter is trained in its place."""
     module = getattr(model, "module_", None)
     if module is None:  # before a fit
@@ -251,30 +245,31 @@ def _trained(model: Any) -> tuple[Any, bool]:
     return module.encoder.config, bool(module.adapted)
 
 
-def _frozen(model: Any, config: Any) -> Any:
+def _frozen(model: Model, config: Config) -> Any:
     """Return what is not trained, where all layers are the encoder."""
     layers = getattr(config, "num_hidden_layers", None)
     return "encoder" if layers is not None and model.frozen == layers else model.frozen
 
 
-def patience_of(model: Any) -> int:
+def patience_of(model: Model) -> int:
     """Return the epochs without a better score that `early_stopping` waits for."""
     if model.n_iter_no_change == "auto":
         return max(3, model.max_epochs_ // 3)
     return int(model.n_iter_no_change)
 
 
-def check_optimizer(model: Any) -> None:
-    """Refuse ``lr="auto"`` with an optimizer whose rates are not known."""
+def check_optimizer(model: Model) -> None:
+    """Refuse ``lr="auto"`` with an optimizer whose rates are not known: those of Adam's kin are."""
     optimizer = (model.net_params or {}).get("optimizer", torch.optim.AdamW)
-    if given(model, "optimizer__lr", "lr") == "auto" and not is_adam(optimizer):
+    name = getattr(getattr(optimizer, "func", optimizer), "__name__", "")
+    if given(model, "optimizer__lr", "lr") == "auto" and "adam" not in name.lower():
         raise ValueError(
             f"lr='auto' with net_params: optimizer={shown(optimizer)}: the rates that are "
             "known are those of Adam and its kin; give lr as a number"
         )
 
 
-def rate_of(model: Any, y: Any = None, *, constant: bool = False) -> float:
+def rate_of(model: Model, y: Data = None, *, constant: bool = False) -> float:
     """Return the learning rate of a fit that is planned, or before one of a fit on labels `y`."""
     if (rate := given(model, "optimizer__lr", "lr")) != "auto":
         return float(rate)

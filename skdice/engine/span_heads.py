@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from skdice._types import Encoder
 from skdice.engine.layouts.layout import Layout
 from skdice.engine.layouts.padded import PADDED
 from skdice.engine.module import EncoderWithHead, Float32Linear
@@ -21,7 +22,7 @@ class EncoderWithSpanHeads(EncoderWithHead):
     vector of `size` for each word, not one of twice the hidden size for each pair of words.
     """
 
-    def __init__(self, encoder: Any, dropout: float = 0.1, size: int = 64) -> None:
+    def __init__(self, encoder: Encoder, dropout: float = 0.1, size: int = 64) -> None:
         super().__init__(encoder, 3, dropout)
         hidden = encoder.config.hidden_size
         self.size = size

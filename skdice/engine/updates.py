@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from skorch import NeuralNet
 from torch.utils.data import Dataset, Sampler
 
 from skdice.engine import ranks
@@ -61,7 +62,7 @@ class Updates(Sampler):
     `partial_fit` draws anew, and a fit that goes on from a checkpoint draws the same.
     """
 
-    def __init__(self, net: Any, n_rows: int) -> None:
+    def __init__(self, net: NeuralNet, n_rows: int) -> None:
         self.net, self.n_rows = net, n_rows
 
     def __iter__(self) -> Iterator[np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from skorch import NeuralNet
 from torch import nn
 
 # Smaller tables are not worth it.
@@ -69,11 +70,11 @@ class UsedEmbeddings(nn.Module):
         return torch.cat([table[self.used], table.new_ones(1, table.shape[1])])
 
 
-def _give_whole(layer: UsedEmbeddings, state: dict[str, Any], prefix: str, *args: Any) -> None:
+def _give_whole(layer: UsedEmbeddings, state: dict[str, Any], prefix: str, *args: object) -> None:
     state[f"{prefix}weight"] = layer.whole()
 
 
-def _take_whole(layer: UsedEmbeddings, state: dict[str, Any], prefix: str, *args: Any) -> None:
+def _take_whole(layer: UsedEmbeddings, state: dict[str, Any], prefix: str, *args: object) -> None:
     if (table := state.get(f"{prefix}weight")) is not None:
         layer.table.copy_(table)
         state[f"{prefix}weight"] = layer._rows_of(table)
@@ -84,7 +85,7 @@ def _embedding(table: torch.Tensor, padding_idx: int | None) -> nn.Embedding:
 
 
 @contextmanager
-def training_used_embeddings(net: Any, dataset: Any) -> Iterator[None]:
+def training_used_embeddings(net: NeuralNet, dataset: Any) -> Iterator[None]:
     """Let `net` train the rows that `dataset` uses only, where AdamW can leave out all others.
 
     Not on a GPU, which moves the whole table in no time.
@@ -109,7 +110,7 @@ def training_used_embeddings(net: Any, dataset: Any) -> Iterator[None]:
         _put_in(net, layer)
 
 
-def _put_in(net: Any, layer: nn.Module) -> None:
+def _put_in(net: NeuralNet, layer: nn.Module) -> None:
     net.module_.encoder.set_input_embeddings(layer)
     net.initialize_optimizer()
 

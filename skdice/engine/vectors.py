@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from skdice._fitting import draft_of
+from skdice._types import Model
 from skdice.engine import devices
 from skdice.engine.devices import autocast_dtype, resolve_device, to_device
 from skdice.engine.encoded import EncodedDataset
@@ -101,7 +102,7 @@ def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -
     return table if pooling == "max" else table / counts[:, None]
 
 
-def unfitted_copy(model: Any) -> Any:
+def unfitted_copy(model: Model) -> Any:
     """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
     blank = draft_of(model)
     vars(blank).pop("tokenizer_", None)  # it may be of another backbone
@@ -110,7 +111,7 @@ def unfitted_copy(model: Any) -> Any:
 
 
 def frozen_vectors(
-    model: Any, windows: Sequence[Window], pooling: str | None = None
+    model: Model, windows: Sequence[Window], pooling: str | None = None
 ) -> list[np.ndarray]:
     """Vectors of windows from the present encoder: pooled, or one for each position."""
     device = resolve_device(model.device)

@@ -25,7 +25,7 @@ from skdice._types import Data, Weights
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
-from skdice.engine.checkpoints import FORMAT, Checkpoints, check_folder
+from skdice.engine.checkpoints import FORMAT, Checkpoints, make_folder
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
@@ -208,7 +208,7 @@ class NetEstimator(OldNames):
                 f"checkpoint_dir={str(self.checkpoint_dir)!r} and callbacks: what a callback "
                 "remembers is in no checkpoint. Leave out one of the two"
             )
-        check_folder(self.checkpoint_dir)
+        make_folder(self.checkpoint_dir)
 
     def _check_inference_params(self) -> None:
         """Refuse bad ones of the parameters that a prediction reads."""
@@ -252,7 +252,6 @@ class NetEstimator(OldNames):
         After an interrupt the estimator has the weights of that moment, as in skorch; after an
         error it is what it was before.
         """
-        check_callbacks(self.callbacks, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         draft = draft_of(self)
         draft.__dict__ = plan.fitted

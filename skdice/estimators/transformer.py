@@ -23,7 +23,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
 from skdice.engine.ahead import ahead
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit_plan import FitPlan, Mode, plan_fit, warn_of_few_rows
+from skdice.engine.fit_plan import FitPlan, Mode, plan_fit
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
@@ -213,9 +213,8 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         X, y, sample_weight
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
-            All labels or tags that will ever be seen; needed on the first call unless `y` holds two
-            or more. New ones may come later, too: the head grows by them, and ``classes_`` stays
-            sorted. With several labels a text all must be named at first.
+            All labels or tags that will ever be seen. The first call needs it unless its `y` holds
+            them all: later calls refuse others.
 
         Returns
         -------
@@ -254,8 +253,6 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
             self.module_.set_dropout(self.dropout)
             self.task.update_module(self, self.module_)
         net = super()._net_for(plan)
-        if plan.growth is not None:
-            net.grow(plan.growth.odds, plan.growth.order)
         self.module_ = net.module_
         return net
 
@@ -263,8 +260,6 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         super()._resolve_schedule(plan)
         if plan.cuts.n_cut:
             self._tell(plan.cuts)
-        if plan.epochs is None:  # not one of many calls
-            warn_of_few_rows(plan)
 
     # ---- predictions
 

@@ -274,17 +274,6 @@ def faults(tags: Sequence[str | None], scheme: str) -> Iterator[tuple[int, str]]
             yield j, f"the tag {tag!r} cannot {where}"
 
 
-def check_prefixes(tags: Iterable[str], scheme: str, name: str = "y") -> None:
-    """Refuse tags that no sentence of a scheme holds, to a tagger that has learnt the scheme."""
-    prefixes = {*_PREFIXES[scheme], *_BORDER.get(scheme, ""), "O"}
-    for tag in tags:
-        if split_tag(tag)[0] not in prefixes:
-            raise ValueError(
-                f"{name} holds {tag!r}, and the tags of the first fit are in scheme {scheme!r}: "
-                "convert them with skdice.tags.convert_scheme, or fit with warm_start=False"
-            )
-
-
 def check_tags(y: Sequence[Sequence[str | None]], scheme: str, *, refuse: bool = True) -> None:
     """Refuse ill-formed tags, or warn of them.
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice._compat import check_feature_names
-from skdice._types import Data, Model, Rows, Weights
+from skdice._types import Data, Encoder, Model, Rows, Weights
 from skdice.engine import adapters
 from skdice.engine.callbacks import highest
 from skdice.engine.devices import resolve_device, seeded
@@ -54,7 +54,6 @@ class Task(ABC):
     has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
-    keeps_weightless: ClassVar[bool] = True  # rows of weight 0 stay in their batches
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
 
     def __str__(self) -> str:
@@ -114,10 +113,6 @@ class Task(ABC):
         Returns training and validation examples, their targets by the labels that were learned.
         """
 
-    def labels_in(self, targets: Any) -> Iterable[Any]:
-        """Return the labels that training rows have, in the form that `learn` takes them."""
-        return ()
-
     def strata(self, model: Model, data: Examples) -> Any:
         """Return a key for each row that a validation split keeps in proportion; None for none."""
         return None
@@ -140,7 +135,7 @@ class Task(ABC):
         config = backbones.load_config(model.backbone, model.revision)
         return backbones.class_with_head(self.head, config) is not None
 
-    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: Encoder, n_outputs: int) -> EncoderModule:
         """Return the encoder with a head of skdice's own."""
         return EncoderWithHead(encoder, n_outputs, dropout=model.dropout)
 
@@ -215,10 +210,6 @@ class Task(ABC):
 
         `drawn` are the rows of `dataset` that the first epoch trains on; None for all.
         """
-
-    def n_positives(self, data: Examples) -> int | None:
-        """Return the number of answers or entities, where the loss counts no classes."""
-        return None
 
     def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, as in `Predicted`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skdice._checks import shown
@@ -9,7 +11,7 @@ from skdice._types import Model, Rows
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, check_known
 from skdice.exceptions import DataWarning
-from skdice.inputs.labels import Labels, in_type_of
+from skdice.inputs.labels import Labels, first
 from skdice.inputs.texts import check_width
 from skdice.metrics.decisions.positive import positive_class
 
@@ -32,29 +34,31 @@ def new_labels(model: Model, labels: Labels, more: Rows | None) -> np.ndarray:
 
 
 def further_labels(model: Model, labels: Labels, more: Rows | None) -> np.ndarray:
-    """The labels of further training; with new ones the head grows."""
-    if model.multilabel_ and labels.multilabel:
-        of_table = labels.given == "table"
-        unseen = set() if of_table else {*labels.classes.tolist()} - {*model.classes_.tolist()}
-        if unseen:
-            raise ValueError(
-                f"y holds labels that the first fit did not see: {sorted(unseen)}. Name all in the "
-                "first partial_fit(classes=...), or fit with warm_start=False: the head of several "
-                "labels does not grow"
-            )
-        return labels.among(model.classes_)
-    if more is not None and not model.multilabel_:
-        labels = labels.joined(more)
-    before, found = model.classes_.tolist(), labels.classes.tolist()
-    unlike = isinstance(found[0], str) != isinstance(before[0], str)
+    """The labels of further training, for each of which the head has an output."""
+    known, found = model.classes_.tolist(), labels.classes.tolist()
+    unlike = not labels.multilabel and isinstance(found[0], str) != isinstance(known[0], str)
     if unlike or labels.multilabel != model.multilabel_:
         raise ValueError(
             f"y holds labels of a kind that the first fit did not see, such as {shown(found[0])}: "
-            f"give labels such as {before[:20]}, or fit with warm_start=False"
+            f"give labels such as {first(known)}, or fit with warm_start=False"
         )
-    if new := [label for label in found if label not in before]:
-        model.classes_ = in_type_of(model.classes_, np.array(sorted(before + new)))
-    return labels.values
+    if more is not None:
+        labels = labels.joined(more)
+        if labels.given == "table":  # the columns of which have names now
+            labels = labels._replace(given="columns")
+    if labels.given != "table":
+        refuse_new(labels.classes.tolist(), known)
+    return labels.among(model.classes_) if labels.multilabel else labels.values
+
+
+def refuse_new(labels: list[Any], known: list[Any]) -> None:
+    """Refuse labels for which a fitted model has no output."""
+    if new := [label for label in labels if label not in known]:
+        raise ValueError(
+            f"the labels {first(new)} are new to the fitted model, which knows {first(known)}: "
+            "name all labels in the first partial_fit(classes=...), or fit a new model. It may "
+            "start from the encoder of this one: save_pretrained(folder), then backbone=folder"
+        )
 
 
 def held_out_labels(model: Model, held: Examples, given: Labels) -> np.ndarray:

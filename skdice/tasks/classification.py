@@ -11,7 +11,7 @@ import torch
 from sklearn.utils import check_consistent_length
 from torch import nn
 
-from skdice._types import Data, Model, Rows, Weights
+from skdice._types import Data, Encoder, Model, Rows, Weights
 from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
@@ -106,12 +106,6 @@ class Classification(Task):
         known = None if mode == "fresh" else model.n_features_in_
         model.n_features_in_ = check_width(inputs, known, model)
 
-    def labels_in(self, targets: Labels) -> Iterable[Any]:
-        """Return the labels that rows have."""
-        if not targets.multilabel:
-            return targets.classes.tolist()
-        return targets.classes[(targets.values == 1).any(axis=0)].tolist()
-
     def named(self, model: Model) -> Callable[[Any, Any], Any]:
         """Return what tells the classes that outputs name, or labels above one half."""
         return above_zero if model.multilabel_ else highest
@@ -157,7 +151,7 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
-    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: Encoder, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
         return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling)
 

@@ -77,7 +77,9 @@ class Entities(Tagging):
     ) -> None:
         kinds = [] if more is None else as_row_list("classes", more)
         kinds = [check_type(kind, f"classes[{i}]") for i, kind in enumerate(kinds)]
-        named = [f"{prefix}-{kind}" for kind in kinds if kind not in REGIONS for prefix in "BI"]
+        # Each type of a fitted model has the first, and those that had several words the second.
+        prefixes = "BI" if mode == "fresh" else "B"
+        named = [f"{prefix}-{kind}" for kind in kinds if kind not in REGIONS for prefix in prefixes]
         found = {tag for row in tags for tag in row}
         if mode == "fresh" and not named and found <= {"O", None}:
             raise ValueError("y holds no entity: a recognizer needs some to learn from")

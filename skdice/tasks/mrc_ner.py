@@ -10,7 +10,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from skdice._types import Data, Model, Rows, Weights
+from skdice._types import Data, Encoder, Model, Rows, Weights
 from skdice.engine.devices import to_device
 from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
@@ -81,10 +81,6 @@ class MRC(Task):
         model.queries_ = check_queries(model.queries, types)
         return data, held
 
-    def labels_in(self, targets: list[list[Span]]) -> Iterable[Any]:
-        """Return the types."""
-        return (kind for row in targets for kind, _, _ in row)
-
     def prepare_training(
         self, model: Model, data: Examples, held: Examples | None, mode: Mode
     ) -> None:
@@ -105,7 +101,7 @@ class MRC(Task):
         """Return 3, for start, end and answerable; matches have a head of their own."""
         return 3
 
-    def assemble(self, model: Model, encoder: nn.Module, n_outputs: int) -> EncoderModule:
+    def assemble(self, model: Model, encoder: Encoder, n_outputs: int) -> EncoderModule:
         """Return the encoder with the heads of starts, ends, matches and answerable."""
         return EncoderWithSpanHeads(encoder, dropout=model.dropout)
 
@@ -156,10 +152,6 @@ class MRC(Task):
             losses.append(fresh_loss(model.loss if given is None else given).prepare(counts))
         weights = model.start_weight, model.end_weight, model.match_weight, model.answerable_weight
         return HeadsLoss(losses, weights)
-
-    def n_positives(self, data: Examples) -> int | None:
-        """Return the number of entities."""
-        return sum(map(len, data.targets))
 
     # ---- predictions
 

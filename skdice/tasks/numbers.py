@@ -46,7 +46,6 @@ class Numbers(Classification):
     name = "numbers"
     rows = "rows of numbers"
     estimator = "DiceClassifier"
-    keeps_weightless = False
 
     # ---- rows
 

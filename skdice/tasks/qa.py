@@ -153,10 +153,6 @@ class Reading(Task):
         counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
         return SpanEndsLoss(fresh_loss(model.loss).prepare(counts))
 
-    def n_positives(self, data: Examples) -> int | None:
-        """Return the number of questions with an answer."""
-        return sum(map(bool, data.targets))
-
     def after_training(self, model: Model, held: Examples | None, blocks: Blocks) -> None:
         """Tune the threshold of no answer, if some validation questions have one and some none."""
         answered = 0 if held is None else sum(map(bool, held.targets))

@@ -21,7 +21,6 @@ from skdice.metrics.calibration import SpanScales
 from skdice.tags.decoding import decode
 from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import (
-    check_prefixes,
     check_tags,
     get_spans,
     infer_scheme,
@@ -30,6 +29,7 @@ from skdice.tags.schemes import (
 )
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Task
+from skdice.tasks._learned_labels import refuse_new
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.long_texts import Cuts
 
@@ -81,26 +81,15 @@ class Tagging(Task):
             return "finds no span"
         return super().nothing_found(model, seen)
 
-    def labels_in(self, targets: list[list[Any]]) -> Iterable[Any]:
-        """Return the tags."""
-        return (tag for tag in chain.from_iterable(targets) if tag is not None)
-
     def _learn_tags(
         self, model: Model, tags: list[list[Any]], mode: Mode, more: Rows | None
     ) -> None:
         named = [] if more is None else as_names("classes", more)
         classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
         if mode != "fresh":
-            before = model.outputs_.tolist()
-            new = [tag for tag in classes if tag not in before]
-            if model.scheme_ != "plain":
-                refuse_strays(tags)
-                check_prefixes(named, model.scheme_, "classes")
-                check_prefixes(new, model.scheme_)
+            refuse_new(classes, model.outputs_.tolist())
             if model.scheme != "auto":
                 check_tags(tags, model.scheme_)
-            if new:
-                setattr(model, self.outputs, np.array(sorted(before + new)))
             return
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"

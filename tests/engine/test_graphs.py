@@ -33,7 +33,6 @@ from skdice.engine.layouts import rows
 from skdice.engine.layouts.padded import Padded
 from skdice.engine.layouts.rows import Rows
 from skdice.engine.parts import settle_attention
-from skdice.exceptions import TruncationWarning
 from skdice.losses import LOSSES, DiceLoss, Loss
 from skdice.losses.base import resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
@@ -108,20 +107,6 @@ def test_settings_change_nothing_either(name, gpu, tiny_backbone):
     assert_graphs_change_nothing(gpu, "tagger", tiny_backbone, **SETTINGS[name])
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, *OPTIONS], ids=str)
-def test_updates_with_every_loss_are_recorded(loss, gpu, tiny_backbone):
-    """Which says that nothing in them waits for a GPU."""
-    named = isinstance(loss, str)  # options are for three classes
-    every = "tagger", "texts, cls", "labels", "reader", "mrc", "numbers"
-    if loss != "dsc":
-        every = "tagger", "reader"
-    for task in every if named else ("three classes",):
-        model = fitted(task, tiny_backbone, loss=loss, max_epochs=4)
-        assert eager(model) == {None}
-        assert gpu
-        gpu.clear()
-
-
 @pytest.mark.parametrize("kind", ["roberta", "deberta-v2", "modernbert", "distilbert"])
 def test_updates_of_every_backbone_are_recorded(kind, gpu, tiny_backbones):
     """XLNet's are not on a CPU, where torch's `one_hot` looks at the segments."""
@@ -144,17 +129,6 @@ class Hears(Callback):
         self.norm = sum(float(p.grad.norm()) for _, p in named_parameters if p.grad is not None)
 
 
-class Kernel(Loss):
-    """A loss of somebody who waits, but leaves out what is padded."""
-
-    heeds_weights = True
-
-    @staticmethod
-    def kernel(inputs):
-        loss = inputs.reduce(-inputs.true_class_log_p())
-        return loss * 2 if loss > 1 else loss
-
-
 REASONS = {
     "several micro-batches": {"gradient_accumulation": 2, "batch_size": 2},
     "gradient_checkpointing": {"gradient_checkpointing": True},
@@ -172,12 +146,6 @@ def test_what_cannot_be_recorded_runs_eagerly_and_says_why(reason, gpu, tiny_bac
     assert not gpu
     assert capsys.readouterr().out.count(said) == 1
     assert len(model.predict(UNEVEN)) == len(UNEVEN)
-
-
-def test_nothing_is_foreseen(gpu, tiny_backbone):
-    """What no recording can hold is recorded until one is refused."""
-    fitted("tagger", tiny_backbone, loss=Kernel())
-    assert gpu
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])  # refused in the first epoch, or in the third
@@ -513,13 +481,6 @@ def test_the_next_rows_are_encoded_while_others_are_predicted(
     with pytest.raises(LookupError, match="in the other thread"):
         model.predict(X)
     assert threading.active_count() == before
-
-
-def test_warnings_of_the_other_thread_name_the_callers_line(tiny_backbone, gpu):
-    model = fitted("tagger", tiny_backbone, max_epochs=1, max_length=8)
-    with pytest.warns(TruncationWarning, match="word of more subwords") as told:
-        model.predict([["a" * 30], *UNEVEN])
-    assert [w.filename for w in told] == [__file__]
 
 
 def test_nothing_to_predict(tiny_backbone, gpu):

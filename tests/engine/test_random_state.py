@@ -117,13 +117,6 @@ def test_the_seed_decides_and_the_process_stays_as_it_was(name, tiny_backbones, 
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_fits_in_threads_end(tiny_backbones):
-    """They draw from one generator, and so need not repeat."""
-    fit = fit_of("tagger", tiny_backbones)
-    with ThreadPoolExecutor(4) as pool:
-        assert len(list(pool.map(fit, range(4)))) == 4
-
-
 class Failing(Callback):
     def on_grad_computed(self, net, **kwargs):
         raise ZeroDivisionError("of a callback")

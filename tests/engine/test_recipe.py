@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,9 +22,9 @@ from skdice.engine.recipe import (
     RARE_ROWS,
     RATES_OF_KINDS,
     UPDATES,
+    check_optimizer,
     choose_epochs,
     choose_rate,
-    is_adam,
 )
 
 
@@ -111,10 +112,15 @@ def test_a_fit_asks_for_the_rate_of_its_architecture(tmp_path, tiny_backbone):
     assert clf.fit(["a", "b"] * 4, [0, 1] * 4).lr_ == RATES_OF_KINDS["electra"][0]
 
 
-def test_kin_of_adam_are_known_by_their_names():
-    known = [torch.optim.Adam, torch.optim.AdamW, torch.optim.RAdam]
-    assert all(map(is_adam, [*known, functools.partial(torch.optim.AdamW, eps=1e-6)]))
-    assert not any(map(is_adam, [torch.optim.SGD, torch.optim.Adagrad, lambda p: None]))
+@pytest.mark.parametrize("name", ["SGD", "Adagrad", "Adafactor"])
+def test_a_rate_is_known_for_kin_of_adam_alone(name):
+    kin = [torch.optim.Adam, torch.optim.RAdam, functools.partial(torch.optim.AdamW, eps=1e-6)]
+    for optimizer in kin:
+        check_optimizer(SimpleNamespace(net_params={"optimizer": optimizer}, lr="auto"))
+    other = {"optimizer": getattr(torch.optim, name)}
+    check_optimizer(SimpleNamespace(net_params=other, lr=0.1))
+    with pytest.raises(ValueError, match=r"lr='auto' with net_params: optimizer=.*give lr"):
+        check_optimizer(SimpleNamespace(net_params=other, lr="auto"))
 
 
 def test_the_guide_shows_the_rates_of_small_batches():

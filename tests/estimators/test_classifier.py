@@ -17,7 +17,6 @@ from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier
-from skdice.engine.devices import check_device
 from skdice.exceptions import CollapseWarning, DataWarning
 from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, FocalLoss
 
@@ -200,13 +199,6 @@ def test_bad_input_is_named():
 def test_a_gpu_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="device='cuda' asks for CUDA, and there is none"):
         DiceClassifier(device="cuda").fit(X, Y)
-
-
-def test_a_gpu_beyond_those_that_are_there_is_named(gpus):
-    gpus(2)
-    assert check_device("cuda") == check_device("cuda:1") == "cuda"
-    with pytest.raises(ValueError, match=r"device='cuda:2' asks for GPU 2.* from 0 to 1"):
-        DiceClassifier(device="cuda:2").fit(X, Y)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 5])

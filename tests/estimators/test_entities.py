@@ -315,16 +315,6 @@ def test_vectors_of_words(fitted, tiny_backbone):
     np.testing.assert_allclose(vectors, of_tokens, atol=1e-6)
 
 
-def test_new_types_grow_the_head(fitted):
-    model = pickle.loads(pickle.dumps(fitted))
-    model.partial_fit(["a prize in Oslo"] * 4, [[(2, 7, "PRIZE"), (11, 15, "LOC")]] * 4)
-    assert model.classes_.tolist() == ["LOC", "ORG", "PER", "PRIZE"]
-    assert model.tags_.tolist() == sorted([*fitted.tags_.tolist(), "B-PRIZE"])
-    for _ in range(15):
-        model.partial_fit(["a prize in Oslo", *TEXTS], [[(2, 7, "PRIZE")], *map(marked, TEXTS)])
-    assert [e.label for e in model.predict(["a prize in Paris"])[0]] == ["PRIZE", "LOC"]
-
-
 def test_regions_that_nobody_annotated(tiny_backbone):
     known = [[*row, (0, len(text), None)] for text, row in zip(X, y, strict=True)]
     some = [row if i < len(TEXTS) else known[i] for i, row in enumerate(y)]

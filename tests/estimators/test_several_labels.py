@@ -113,7 +113,7 @@ def test_further_training_by_name(blank):
     first.partial_fit(TEXTS[2:4], NAMES[2:4])
     assert first.class_counts_.tolist() == [0, 1, 2, 1]
     assert first.n_samples_seen_ == 4
-    with pytest.raises(ValueError, match=r"the first fit did not see: \['envy'\]"):
+    with pytest.raises(ValueError, match=r"labels \['envy'\] are new"):
         first.partial_fit(TEXTS[:1], [["envy"]])
     with pytest.raises(ValueError, match="the first fit did not see"):
         first.partial_fit(TEXTS[:2], ["spam", "money"])

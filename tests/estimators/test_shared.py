@@ -163,7 +163,7 @@ def test_gradient_checkpointing_changes_no_weight(tiny_backbone, sentences, monk
 
 def test_gradient_checkpointing_is_refused_where_a_model_cannot(tiny_backbones, sentences):
     tagger = DiceTokenClassifier(backbone=tiny_backbones["xlnet"], gradient_checkpointing=True)
-    with pytest.raises(ValueError, match="gradient_checkpointing=True: XLNetModel"):
+    with pytest.raises(ValueError, match="XLNetModel does not support"):
         tagger.fit(*sentences)
 
 

@@ -72,28 +72,6 @@ def test_by_default_an_overlap_loss_has_the_surrogate(name):
     assert (compound.weight, compound.second) == (0.9, DiceLoss())
 
 
-def test_gradients_and_ignored_positions():
-    logits = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
-    target = torch.tensor([0, 1, 2, -100, 0, 1])
-    loss = CompoundLoss(second=DiceLoss(background=0, surrogate="none"), weight=0.4)
-    assert torch.autograd.gradcheck(lambda z: loss(z, target), logits)
-    changed = logits.detach().clone()
-    changed[3] = 50.0
-    torch.testing.assert_close(loss(changed, target), loss(logits.detach(), target))
-
-
-def test_many_shares_at_once():
-    logits, target, _ = PROBLEMS["multiclass"]
-    shares = torch.tensor([0.0, 0.25, 1.0])
-
-    def both(weight):
-        return CompoundLoss("ce", DiceLoss(), weight=weight)(logits, target)
-
-    many = torch.func.vmap(both)(shares)
-    single = torch.stack([both(float(share)) for share in shares])
-    torch.testing.assert_close(many, single)
-
-
 def test_parameters_reach_the_parts():
     loss = CompoundLoss("ce", TverskyLoss(alpha=0.2, beta=0.8), weight=0.7)
     assert loss.get_params()["second__alpha"] == 0.2
@@ -135,14 +113,6 @@ def test_a_part_is_set_by_name_and_all_or_nothing():
         assert repr(loss) == before
     loss.set_params(second="tversky", second__alpha=0.1)
     assert repr(loss.second) == "TverskyLoss(alpha=0.1)"
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    grid = GridSearchCV(
-        DiceClassifier(loss="ce_dice", max_epochs=2, random_state=0),
-        {"loss__second": ["dice", "tversky"]},
-        cv=2,
-        error_score="raise",
-    ).fit(X, (X[:, 0] > 0.5).astype(int))
-    assert type(grid.best_estimator_.loss.second).__name__[:4].lower() in ("dice", "tver")
 
 
 def test_inside_estimators(tiny_backbone, tmp_path):
@@ -150,11 +120,11 @@ def test_inside_estimators(tiny_backbone, tmp_path):
     y = (X[:, 0] > 1).astype(int)
     grid = GridSearchCV(
         DiceClassifier(loss="ce_dice", max_epochs=5, random_state=0),
-        {"loss__weight": [0.1, 0.9], "loss__second__smooth": [0.5]},
+        {"loss__weight": [0.1, 0.9], "loss__second": ["tversky"], "loss__second__smooth": [0.5]},
         cv=2,
         error_score="raise",
     ).fit(X, y)
-    assert grid.best_estimator_.loss.second.smooth == 0.5
+    assert grid.best_estimator_.loss.second == TverskyLoss(smooth=0.5)
     assert grid.best_estimator_.loss.weight == grid.best_params_["loss__weight"]
     texts, labels = ["win free money", "lunch today", "old road"] * 4, [1, 0, 0] * 4
     model = DiceSequenceClassifier(

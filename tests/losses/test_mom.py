@@ -78,14 +78,6 @@ def test_lam_1_is_cross_entropy_and_elements_average_to_the_loss():
     torch.testing.assert_close(loss(z[few], y[few]), 0.3 * CrossEntropyLoss()(z[few], y[few]))
 
 
-def test_what_is_ignored_counts_nowhere():
-    z, y = torch.randn(6, 3), torch.tensor([1, 1, 2, -100, -100, 1])
-    loss, kept = MoMLoss(background=0), y != -100
-    torch.testing.assert_close(loss(z, y), loss(z[kept], y[kept]))
-    y[0] = 0
-    torch.testing.assert_close(loss(z, y), loss(z[kept], y[kept]))
-
-
 def test_what_is_missing_or_wrong_is_named():
     with pytest.raises(ValueError, match=r"lam=1\.5"):
         MoMLoss(lam=1.5)

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from skorch import NeuralNet
+from torch import nn
 
 from skdice.engine import devices
 from skdice.engine.layouts.architectures import packable
@@ -15,8 +18,11 @@ from skdice.engine.layouts.padded import Padded, run_cost
 from skdice.engine.layouts.rows import Recurring, Rows, RowsOfOne
 from skdice.losses import Loss
 
+if TYPE_CHECKING:
+    from skdice.engine.encoded import EncodedDataset
 
-def layout_to_train(net: Any, dataset: Any) -> Layout:
+
+def layout_to_train(net: NeuralNet, dataset: EncodedDataset) -> Layout:
     """The layout of a fit's batches.
 
     Parameters
@@ -68,7 +74,7 @@ def _rows(module: Any, padding: Padding, pack: bool, padding_target: Any = 0) ->
     )
 
 
-def leaves_out_padding(criterion: Any) -> bool:
+def leaves_out_padding(criterion: nn.Module) -> bool:
     """Return True if rows of weight 0 change no loss in a criterion, as they may in a user's."""
     losses = [part for part in criterion.modules() if isinstance(part, Loss)]
     return bool(losses) and all(loss.heeds_weights for loss in losses)

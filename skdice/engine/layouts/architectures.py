@@ -15,30 +15,31 @@ from typing import Any
 import torch
 
 from skdice._compat import attention_of
+from skdice._types import Config, Encoder
 from skdice.engine.parts import UNPADDED
 
 # From what each subword sees, (n_rows, length, length), and the configuration, to the keywords in
 # which an encoder takes that.
-Mask = Callable[[torch.Tensor, Any], dict[str, Any]]
+Mask = Callable[[torch.Tensor, Config], dict[str, Any]]
 
 
-def of_heads(seen: torch.Tensor, config: Any) -> dict[str, Any]:
+def of_heads(seen: torch.Tensor, config: Config) -> dict[str, Any]:
     """With a dimension for heads."""
     return {"attention_mask": seen[:, None]}
 
 
-def of_the_past(seen: torch.Tensor, config: Any) -> dict[str, Any]:
+def of_the_past(seen: torch.Tensor, config: Config) -> dict[str, Any]:
     """The same in a decoder, where nothing is seen that comes later."""
     return of_heads(seen.tril(), config)
 
 
-def as_numbers(seen: torch.Tensor, config: Any) -> dict[str, Any]:
+def as_numbers(seen: torch.Tensor, config: Config) -> dict[str, Any]:
     """As numbers to add to scores."""
     zeros = torch.zeros_like(seen, dtype=torch.float32)
     return of_heads(zeros.masked_fill(~seen, torch.finfo(torch.float32).min), config)
 
 
-def of_layers(seen: torch.Tensor, config: Any) -> dict[str, Any]:
+def of_layers(seen: torch.Tensor, config: Config) -> dict[str, Any]:
     """For layers that see everything, and for those that see a window only."""
     place = torch.arange(seen.shape[-1], device=seen.device)
     near = (place[:, None] - place).abs() <= config.sliding_window
@@ -46,7 +47,7 @@ def of_layers(seen: torch.Tensor, config: Any) -> dict[str, Any]:
     return {"attention_mask": masks}
 
 
-def of_xlnet(seen: torch.Tensor, config: Any) -> dict[str, Any]:
+def of_xlnet(seen: torch.Tensor, config: Config) -> dict[str, Any]:
     """As XLNet, which is told what not to see."""
     return {"perm_mask": (~seen).float()}
 
@@ -100,7 +101,7 @@ ARCHITECTURES = {
 }
 
 
-def architecture_of(encoder: Any) -> Architecture:
+def architecture_of(encoder: Encoder) -> Architecture:
     """The line of an encoder's table, with the position id of its first subword."""
     config = getattr(encoder, "config", None)
     found = ARCHITECTURES.get(getattr(config, "model_type", ""), Architecture())
@@ -120,7 +121,7 @@ def packable(module: Any) -> Architecture:
     return found
 
 
-def mask_no_embeddings(encoder: Any) -> None:
+def mask_no_embeddings(encoder: Encoder) -> None:
     """Let DeBERTa's embeddings, which zero what is padded, do without a mask that is a table."""
     layer = getattr(encoder, "embeddings", None)
     if layer is not None and "mask" in inspect.signature(layer.forward).parameters:

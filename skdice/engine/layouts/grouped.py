@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from skdice._types import Encoder
 from skdice.engine.layouts.layout import MicroBatch, pool
 from skdice.engine.layouts.padded import Padded, length_chunks
 from skdice.text.encoding import Window, Windows
@@ -214,7 +215,7 @@ class Grouped(Padded):
             ]
         return inputs, starts[:n_windows]
 
-    def texts(self, encoder: Any, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
+    def texts(self, encoder: Encoder, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
         """A vector of each text."""
         groups = inputs["groups"]
         if pooling == "cls":

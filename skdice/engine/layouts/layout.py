@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from skdice._types import Encoder, Tokenizer
 from skdice.text.encoding import Window, Windows
 
 Inputs = dict[str, Any]  # keywords of a module, with the layout that made them
@@ -56,7 +57,7 @@ class Padding:
     segment: int = 0
 
     @classmethod
-    def of(cls, tokenizer: Any) -> Padding:
+    def of(cls, tokenizer: Tokenizer) -> Padding:
         """Pad as a tokenizer does."""
         token = tokenizer.pad_token_id
         return cls(
@@ -163,17 +164,19 @@ class Layout(ABC):
 
     # ---- on the device
 
-    def for_encoder(self, encoder: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    def for_encoder(self, encoder: Encoder, inputs: dict[str, Any]) -> dict[str, Any]:
         """The keywords of the encoder."""
         return inputs
 
-    def states_at(self, encoder: Any, places: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor:
+    def states_at(
+        self, encoder: Encoder, places: torch.Tensor, inputs: dict[str, Any]
+    ) -> torch.Tensor:
         """Last hidden states (n_places, size) at places that are counted over all subwords."""
         hidden = encoder(**self.for_encoder(encoder, inputs)).last_hidden_state
         return hidden.flatten(0, 1).index_select(0, places)
 
     @abstractmethod
-    def texts(self, encoder: Any, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
+    def texts(self, encoder: Encoder, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
         """A vector of each text, (n_texts, size)."""
 
     def summaries(self, hidden: torch.Tensor, inputs: dict[str, Any]) -> torch.Tensor | None:

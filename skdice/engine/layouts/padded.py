@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from skdice._types import Encoder
 from skdice.engine.layouts.architectures import architecture_of
 from skdice.engine.layouts.layout import Layout, MicroBatch, Padding, pool
 from skdice.text.encoding import Window, Windows
@@ -129,7 +130,7 @@ class Padded(Layout):
         for batch in length_batches(windows.lengths, batch_size, self.unit):
             yield batch, self.lay([windows[i] for i in batch])
 
-    def texts(self, encoder: Any, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
+    def texts(self, encoder: Encoder, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
         """A vector of each text: of its summary, or of all that the mask shows."""
         hidden = encoder(**inputs).last_hidden_state
         last = architecture_of(encoder).summary_last

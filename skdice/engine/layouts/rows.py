@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from skdice._types import Encoder
 from skdice.engine.ahead import ahead
 from skdice.engine.layouts.architectures import Mask
 from skdice.engine.layouts.layout import Layout, MicroBatch, grown, pool
@@ -222,7 +223,7 @@ class Rows(Recurring):
         inside[len(starts) :, 0] = True  # for the mean of nothing is no number
         return {"texts": grown(torch.from_numpy(places), size), "inside": torch.from_numpy(inside)}
 
-    def for_encoder(self, encoder: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    def for_encoder(self, encoder: Encoder, inputs: dict[str, Any]) -> dict[str, Any]:
         """The keywords of the encoder, with a mask in place of the sentences' numbers."""
         own = ("sentences", "texts", "inside")
         given = {name: values for name, values in inputs.items() if name not in own}
@@ -230,7 +231,7 @@ class Rows(Recurring):
         seen = sentences[:, :, None] == sentences[:, None, :]
         return given | self.mask(seen, encoder.config)
 
-    def texts(self, encoder: Any, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
+    def texts(self, encoder: Encoder, pooling: str, inputs: dict[str, Any]) -> torch.Tensor:
         """A vector of each text."""
         places = inputs["texts"]
         vectors = self.states_at(encoder, places.flatten(), inputs)

@@ -226,12 +226,14 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
         return self._with_bias_in_head().save_pretrained(folder, metrics=metrics, card=card)
 
     def _inner(self) -> Any:
-        """The estimator whose decision was tuned; it must not have grown since."""
+        """The estimator whose decision was tuned, with the same classes as then."""
         check_is_fitted(self)
-        if len(outputs_of(self.estimator_)) != len(self.classes_):
+        now, several = outputs_of(self.estimator_), getattr(self, "multilabel_", False)
+        # Labels of several a row may have had no names then.
+        if len(now) != len(self.classes_) or not (several or np.array_equal(now, self.classes_)):
             raise ValueError(
-                f"the estimator has learnt classes since fit tuned its decision ({self.classes_} "
-                f"then, {outputs_of(self.estimator_)} now): fit the {type(self).__name__} again"
+                "the estimator has other classes than when fit tuned its decision "
+                f"({self.classes_} then, {now} now): fit the {type(self).__name__} again"
             )
         return self.estimator_
 
