@@ -98,6 +98,12 @@ OLD_NAMES = {
     "skdice.resampling": {
         "BalancedBatchSampler": "give sampler= to an estimator, or torch's WeightedRandomSampler "
         "to a DataLoader",
+        **dict.fromkeys(
+            ("TextOverSampler", "TextUnderSampler"),
+            "give sampler=RandomOverSampler() or RandomUnderSampler() of imblearn to an "
+            "estimator; in a pipeline these take texts as a column: a frame, or an array (n, 1)",
+        ),
+        "build_gazetteer": "fit_resample of EntityReplacement sets gazetteer_",
         "Pipeline": "take imblearn.pipeline.Pipeline",
         "make_pipeline": "take imblearn.pipeline.make_pipeline",
     },

@@ -19,7 +19,6 @@ from skdice.engine.fit_plan import encode
 from skdice.losses import LOSSES
 from skdice.metrics import Fbeta, span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.decisions.span_counter import SpanCounter
-from skdice.resampling import TextUnderSampler
 from skdice.tags.decoding import decode
 from skdice.tags.schemes import check_tags, get_spans
 
@@ -303,7 +302,7 @@ def test_folds_that_lack_a_type(tagger, sentences):
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], own)
 
 
-@pytest.mark.parametrize("sampler", [RandomOverSampler(), RandomUnderSampler(), TextUnderSampler()])
+@pytest.mark.parametrize("sampler", [RandomOverSampler(), RandomUnderSampler()])
 def test_a_sampler_of_labels_is_refused_before_anything_is_loaded(sentences, sampler):
     tagger = DiceTokenClassifier(backbone="nowhere/never-downloaded", sampler=sampler)
     with pytest.raises(

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from imblearn.over_sampling import RandomOverSampler
 from sklearn.base import clone
 
 import skdice
 from skdice.inspection import imbalance
 from skdice.losses import DiceLoss
 from skdice.model_selection import LossSearchCV
-from skdice.resampling import TextOverSampler
 
 WORDS = [
     ["anna", "met", "bob", "in", "rome"],
@@ -100,7 +100,7 @@ TABLE = {
     "compare_losses_seeds": 1,
     "background": "ham",
     "n_negative n_positive": 3,
-    "sampler": TextOverSampler(random_state=0),
+    "sampler": RandomOverSampler(random_state=0),
 }
 PLAIN = {name: value for names, value in TABLE.items() for name in names.split()}
 
