@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from skdice import BiasTunedClassifier, BiasTunedTagger, CRFTagger, TfidfClassifier
 from skdice.inspection import ImbalanceDisplay, html_report
 from skdice.inspection.class_counts import row_counts, summed
-from skdice.inspection.report import _resampled
+from skdice.inspection.report import _interval, _resampled
 from skdice.metrics import AlertBudget, span_precision_recall_fscore_support
 from skdice.metrics.classification import precision_recall_f1
 from skdice.tags.spans import ScoredSpan
@@ -205,6 +205,7 @@ def test_intervals_are_those_of_drawn_rows():
     naive = np.array([counts[draw.integers(40, size=40)].sum(axis=0) for _ in range(4000)])
     np.testing.assert_allclose(sums.mean(axis=0), naive.mean(axis=0), rtol=0.03)
     np.testing.assert_allclose(sums.std(axis=0), naive.std(axis=0), rtol=0.12)
+    assert _interval(np.arange(101)) == "2.500 to 97.500"
 
 
 def test_nothing_is_predicted_for_a_wrong_number_of_examples():
