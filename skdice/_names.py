@@ -74,6 +74,8 @@ OLD_NAMES = {
     },
     "skdice.inspection": {
         "ClassFrequencyDisplay": "examples/entities_and_answers/plot_rare_types.py draws it",
+        "RejectDisplay": "predict gives reject_label to the rows left out, and evaluate their "
+        "share; fit with several shares to see the errors of the others",
         "LossGradientDisplay": "examples/losses/plot_loss_slopes.py draws it",
         "TverskySweepDisplay": "examples/losses/plot_loss_slopes.py draws it",
         "reading_imbalance": "an answer is two positives, its start and end, among the tokens",
@@ -95,6 +97,20 @@ OLD_NAMES = {
         "resolve_loss": "LOSSES has the classes by name, as in LOSSES['dice']()",
     },
     "skdice.metrics": {
+        "ClassScorer": "take class_f1_scorer, class_precision_scorer or class_recall_scorer; for "
+        "another positive class make_scorer(f1_score, pos_label=...) of scikit-learn",
+        **{
+            f"{name}_scorer": f"take make_scorer({score}) of scikit-learn"
+            for name, score in {
+                "answer_exact_match": "answer_exact_match_score",
+                "answer_f1": "answer_f1_score",
+                "span_macro_f1": "span_f1_score, average='macro'",
+                "span_precision": "span_precision_score",
+                "span_recall": "span_recall_score",
+                "token_f1": "span_f1_score, scheme='plain'",
+            }.items()
+        },
+        "token_f1_score": "span_f1_score(y_true, y_pred, scheme='plain') is the same",
         "convert_scheme": "import it from skdice.tags",
         "normalize_answer": "answer_exact_match_score compares answers without case and signs",
         "positive_class": "give pos_label, or read positive_ of a fitted classifier",
@@ -106,6 +122,12 @@ OLD_NAMES = {
     "skdice.resampling": {
         "BalancedBatchSampler": "give sampler= to an estimator, or torch's WeightedRandomSampler "
         "to a DataLoader",
+        **dict.fromkeys(
+            ("TextOverSampler", "TextUnderSampler"),
+            "give sampler=RandomOverSampler() or RandomUnderSampler() of imblearn to an "
+            "estimator; in a pipeline these take texts as a column: a frame, or an array (n, 1)",
+        ),
+        "build_gazetteer": "fit_resample of EntityReplacement sets gazetteer_",
         "Pipeline": "take imblearn.pipeline.Pipeline",
         "make_pipeline": "take imblearn.pipeline.make_pipeline",
     },

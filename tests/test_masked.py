@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from imblearn.pipeline import Pipeline
 
 from skdice import (
     BiasTunedClassifier,
@@ -25,8 +24,6 @@ from skdice.resampling import (
     BackgroundUnderSampler,
     EntityReplacement,
     TagOverSampler,
-    TextOverSampler,
-    TextUnderSampler,
 )
 from tests import data
 
@@ -69,12 +66,6 @@ MODELS = {
         lambda b: LossSearchCV(text_model(DiceSequenceClassifier)(b), n_trials=1),
         *(TEXTS, LABELS),
     ),
-    "pipeline": (
-        lambda b: Pipeline(
-            [("s", TextOverSampler()), ("m", text_model(DiceSequenceClassifier)(b))]
-        ),
-        *(TEXTS, LABELS),
-    ),
 }
 
 
@@ -88,8 +79,6 @@ def test_estimators_and_searches(name, tiny_backbone):
 
 
 SAMPLERS = {
-    "text over": (TextOverSampler(), TEXTS, LABELS),
-    "text under": (TextUnderSampler(), TEXTS, LABELS),
     "tags over": (TagOverSampler(), TOKENS, TAGS),
     "background": (BackgroundUnderSampler(), TOKENS, TAGS),
     "replacement": (EntityReplacement(), TOKENS, TAGS),

@@ -372,12 +372,14 @@ def described(job: dict[str, Any]) -> str:
 
 
 def sampler(kind: str, name: str, seed: int) -> Any:
-    from skdice import resampling
+    from imblearn.over_sampling import RandomOverSampler
+    from imblearn.under_sampling import RandomUnderSampler
 
+    from skdice.resampling import BackgroundUnderSampler, TagOverSampler
+
+    found: Any = {"over": RandomOverSampler, "under": RandomUnderSampler}
     if kind == "tags":
-        found = {"over": resampling.TagOverSampler, "under": resampling.BackgroundUnderSampler}
-    else:
-        found = {"over": resampling.TextOverSampler, "under": resampling.TextUnderSampler}
+        found = {"over": TagOverSampler, "under": BackgroundUnderSampler}
     return found[name](random_state=seed)
 
 

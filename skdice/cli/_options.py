@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from skdice._names import TASK_NAMES
 
-Mode = Literal["lenient", "strict", "exact", "partial", "type", "fair"]
+Mode = Literal["lenient", "strict", "exact", "partial", "type"]
 
 Model = Annotated[Path, Argument(help="Folder of a model, or its id on the hub.")]
 Dev = Annotated[Path | None, Option(help="File whose F1 picks the best epoch.")]

@@ -50,7 +50,7 @@ def evaluate(
     over those with and without an answer.
 
     For a tagger --mode gives credit to spans that are partly right: exact takes any type, type any
-    overlap, partial counts an overlap half, and fair counts a wrong type or border as one error.
+    overlap, and partial counts an overlap half.
 
     For example:
 

@@ -81,7 +81,6 @@ class DecisionDisplay:
         y: Data,
         *,
         label: Any = None,
-        bias: Sequence[float] | None = None,
         axes: Any = None,
     ) -> Self:
         """Draw a fitted estimator on rows that it was not tuned on.
@@ -95,10 +94,6 @@ class DecisionDisplay:
             What gets the bias, and whose objective is drawn; with three classes or more, and for a
             function, the objective of all. None is the positive class of two, the rarest of more,
             all labels together, or all types of spans.
-        bias : list of float or None, default=None
-            None is 61 values around 0, the tuned bias and its draws. The tuned one is added.
-            Where several biases move together, it is their mean. It is over the mean of the
-            others, where one of several classes or tags is predicted.
         axes : list of one or two matplotlib axes or None, default=None
             On a single one the objective alone is drawn.
 
@@ -111,7 +106,10 @@ class DecisionDisplay:
 
         Notes
         -----
-        ``"neg_log_loss"`` tunes no decision: for it the F1 of ``"auto"`` is drawn.
+        The curve has 61 biases around 0, the tuned bias and its draws, and the tuned one. Where
+        several biases move together, it is their mean. It is over the mean of the others, where one
+        of several classes or tags is predicted. ``"neg_log_loss"`` tunes no decision: for it the F1
+        of ``"auto"`` is drawn.
 
         Examples
         --------
@@ -130,8 +128,7 @@ class DecisionDisplay:
         tuned, rows, kind = decision.tuned, decision.rows, decision.kind
         if isinstance(decision.objective, RejectAt):
             raise ValueError(
-                f"estimator was tuned for {decision.objective!r}, which has no bias to draw: see "
-                "RejectDisplay"
+                f"estimator was tuned for {decision.objective!r}, which has no bias to draw"
             )
         if decision.objective == LOG_LOSS:
             decision.objective = resolve_scoring("auto", kind, tuned.classes_)
@@ -144,7 +141,7 @@ class DecisionDisplay:
         else:
             label, together = _usual(rows, names, everything)
         bounded = together if getattr(objective, "each", True) else everything
-        curves = _curves(decision, together, bounded, of_all, bias)
+        curves = _curves(decision, together, bounded, of_all)
         whole = isinstance(objective, Objective)
         measure = objective._describe() if whole else in_full(tuned.scoring, objective)
         return cls(**curves, measure=measure, label=str(label)).plot(axes=axes)
@@ -206,11 +203,7 @@ def _usual(
 
 
 def _curves(
-    decision: Decision,
-    together: list[int],
-    bounded: list[int],
-    of_all: bool,
-    bias: Any,
+    decision: Decision, together: list[int], bounded: list[int], of_all: bool
 ) -> dict[str, Any]:
     """Arguments of the display whose biases in `together` move by the same."""
     rows, objective = decision.rows, decision.objective
@@ -227,12 +220,8 @@ def _curves(
 
     now = float(place(start))
     draws = place(decision.in_rows(decision.tuned.bias_draws_))
-    if bias is None:
-        ends = np.array([0.0, now, *draws])
-        grid = np.linspace(ends.min() - 3, ends.max() + 3, 61)
-    else:
-        grid = same_length(["bias"], [bias])[0]
-    grid = np.union1d(grid, [now])
+    ends = np.array([0.0, now, *draws])
+    grid = np.union1d(np.linspace(ends.min() - 3, ends.max() + 3, 61), [now])
     points, holds = [], []
     moves = np.isin(np.arange(len(start)), together)
     for value in grid:

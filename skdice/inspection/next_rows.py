@@ -8,30 +8,23 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_choice, check_has, check_range, checked, naming, shown
+from skdice._checks import check_choice, check_has, check_range, checked, naming, shown
 from skdice._fitting import layers
 from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.evaluation import outputs_of
-from skdice.estimators.features import TransformerFeatures
 from skdice.inputs.labels import label_table
-from skdice.inputs.rows import as_row_list, plain_values, row_keys
+from skdice.inputs.rows import as_row_list, row_keys
 from skdice.inputs.sentences import as_sentences
 from skdice.inspection.suspects import Record, innermost, texts_of, with_texts
 from skdice.tasks.files import SpanFiles, files_of
 
-STRATEGIES = ("mixed", "positives", "margin", "spread")
-REASONS = {
-    "positives": "probably positive",
-    "margin": "uncertain",
-    "spread": "unlike the rows before",
-}
+STRATEGIES = ("mixed", "positives", "margin")
+REASONS = {"positives": "probably positive", "margin": "uncertain"}
 
 
 @checked
-def next_to_label(
-    estimator: Any, pool: Data, n: int = 50, *, strategy: str = "mixed", vectors: Any = None
-) -> Any:
+def next_to_label(estimator: Any, pool: Data, n: int = 50, *, strategy: str = "mixed") -> Any:
     """The rows of a pool that are most worth a label, for a model of a rare class.
 
     Of rows that are equal but for case and white space only the first is given.
@@ -44,17 +37,13 @@ def next_to_label(
         Rows without labels.
     n : int, default=50
         How many to give; fewer if the pool has no more.
-    strategy : {"mixed", "positives", "margin", "spread"}, default="mixed"
+    strategy : {"mixed", "positives", "margin"}, default="mixed"
         - ``"positives"`` : the most expected positives. Of two classes that is the probability of
           the positive one, of several labels or of spans the expected number of labels or of words
           in entities, and of more classes the expected rarity of the class.
         - ``"margin"`` : the least difference between the two likeliest classes; for tags and
           several labels the sum of these doubts over a row.
-        - ``"spread"`` : far from each other by their vectors (greedy k-centre).
         - ``"mixed"`` : half of them by ``"positives"``, half by ``"margin"``.
-    vectors : array of shape (n_rows, n_features) or None, default=None
-        Vectors of the rows for ``"spread"``. None is what the model has: numbers of a numeric pool,
-        steps of a pipeline before the last, or means of the encoder's hidden states.
 
     Returns
     -------
@@ -65,14 +54,9 @@ def next_to_label(
     Raises
     ------
     ValueError, TypeError
-        For a bad argument, or a model that gives no probabilities or has no vectors.
+        For a bad argument, or a model that gives no probabilities or knows one class only.
     NotFittedError
         If `estimator` is not fitted.
-
-    References
-    ----------
-    O. Sener, S. Savarese, "Active Learning for Convolutional Neural Networks: A Core-Set Approach",
-    ICLR 2018, for the spread.
 
     Examples
     --------
@@ -98,55 +82,24 @@ def next_to_label(
         if not sparse.issparse(pool):
             as_row_list("X", pool, may_be_empty=False)
         keys = row_keys(pool) if texts is None else [*map(key_of, texts)]
-        scores = {} if strategy == "spread" else _scores(estimator, model, pool)
+        scores = _scores(estimator, model, pool)
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     rows = sorted(first.values())
-    if vectors is not None:
-        vectors = as_numbers("vectors", vectors, 2)
-        if len(vectors) != len(keys):
-            raise ValueError(f"vectors has {len(vectors)} rows and pool {len(keys)}: give one each")
-    elif strategy == "spread":
-        vectors = _vectors_of(estimator, model, pool, texts)
     n = min(n, len(rows))
     halves = [("positives", (n + 1) // 2), ("margin", n // 2)]
     records: list[Record] = []
     for part, size in halves if strategy == "mixed" else [(strategy, n)]:
         taken = {record["row"] for record in records}
         left = np.array([row for row in rows if row not in taken], dtype=int)
-        records += _picked(part, size, left, scores, vectors)
+        best = left[np.argsort(-scores[part][left], kind="stable")[:size]]
+        for row, score in zip(best.tolist(), scores[part][best].tolist(), strict=True):
+            records.append({"row": row, "reason": REASONS[part], "score": score})
     return with_texts(records, ("row", "reason", "score"), texts)
-
-
-def _picked(
-    part: str, size: int, left: np.ndarray, scores: dict[str, np.ndarray], vectors: Any
-) -> list[Record]:
-    """The best of the rows that are left, by one strategy."""
-    if part == "spread":
-        middle = np.linalg.norm(vectors[left] - vectors[left].mean(axis=0), axis=1)
-        picked, values = _furthest_first(vectors[left], size, first=int(middle.argmin()))
-    else:
-        picked = np.argsort(-scores[part][left], kind="stable")[:size]
-        values = scores[part][left[picked]]
-    pairs = zip(left[picked].tolist(), values.tolist(), strict=True)
-    return [{"row": row, "reason": REASONS[part], "score": value} for row, value in pairs]
 
 
 def key_of(row: Any) -> Any:
     """A key of texts, pairs or tokens that are equal but for case and white space."""
     return " ".join(row.casefold().split()) if isinstance(row, str) else tuple(map(key_of, row))
-
-
-def _furthest_first(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Places of `n` rows, each the furthest from those before, and how far it is."""
-    places, distances = [first][:n], [0.0][:n]
-    nearest, squares = np.full(len(vectors), np.inf), (vectors**2).sum(axis=1)
-    while len(places) < n:
-        last = places[-1]
-        nearest = np.minimum(nearest, squares + squares[last] - 2 * vectors @ vectors[last])
-        nearest[places] = -1
-        places.append(int(nearest.argmax()))
-        distances.append(float(np.sqrt(max(nearest[places[-1]], 0))))
-    return np.array(places, dtype=int), np.array(distances)
 
 
 # ---- what the model says
@@ -167,7 +120,7 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
     elif len(outputs) < 2:
         raise ValueError(
             f"estimator knows one class only ({shown(outputs[0])}), and doubts no row: fit it on "
-            "two, or give strategy='spread'"
+            "two"
         )
     else:
         best = np.sort(tables, axis=1)
@@ -183,30 +136,3 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
     row = np.repeat(np.arange(len(sizes)), sizes)
     named = {"positives": positives, "margin": doubt}
     return {name: np.bincount(row, values, len(sizes)) for name, values in named.items()}
-
-
-# ---- rows as texts and as vectors
-
-
-def _numbers(pool: Any) -> np.ndarray:
-    pool = plain_values(pool, "pool")
-    return as_numbers("pool", pool.toarray() if sparse.issparse(pool) else pool, 2)
-
-
-def _vectors_of(estimator: Any, model: Any, pool: Any, texts: Any) -> np.ndarray:
-    """Vectors of the rows as the model sees them."""
-    holder = getattr(estimator, "best_estimator_", estimator)
-    if len(getattr(holder, "steps", ())) > 1:
-        return _numbers(holder[:-1].transform(pool))
-    if texts is None:
-        return _numbers(pool)
-    if not hasattr(model, "tokenizer_"):
-        raise TypeError(
-            f"vectors=None, and {type(model).__name__} has no vectors of texts: give vectors, such "
-            "as those of TransformerFeatures, or strategy='positives'"
-        )
-    reader = TransformerFeatures(device=model.device, max_length=model.max_length)
-    reader.encoder_, reader.tokenizer_ = model.net_.module_.encoder, model.tokenizer_
-    rows = [" ".join(text) if isinstance(text, list) else text for text in texts]
-    reader.n_features_in_ = 1 if isinstance(rows[0], str) else 2
-    return reader.transform(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ from skdice._checks import (
     check_range,
     checked,
     counted,
-    position,
     shown,
 )
 from skdice._fitting import layers
@@ -39,8 +37,7 @@ from skdice.tags.pairing import pairs_by_span
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 OF_CLASS = ("class", "precision", "recall", "F1", "F1, 95 %", "true", "predicted")
 OF_ANSWERS = ("questions", "exact match", "exact match, 95 %", "F1", "F1, 95 %", "number")
-
-Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
+N_DRAWS = 1000  # ends of an interval need more than the mean of a bias, for which 20 do
 
 
 class _Wrong(NamedTuple):
@@ -70,11 +67,8 @@ def html_report(
     y: Data,
     *,
     y_pred: Rows | None = None,
-    labels: Sequence[Any] | None = None,
     title: str | None = None,
     n_examples: int = 20,
-    n_bootstraps: int = 1000,
-    random_state: int = 0,
 ) -> str:
     """Scores with bootstrap intervals, the confusion matrix and the hardest examples, as HTML.
 
@@ -88,34 +82,25 @@ def html_report(
     X, y : as in its `score`
     y_pred : as `y` or None, default=None
         Its predictions for X. None predicts them here. For `DiceMRCTagger` these may be spans.
-    labels : list of labels or None, default=None
-        Labels of a classifier whose precision is drawn against recall. None is the positive class
-        of two, and otherwise none.
     title : str or None, default=None
         None is the estimator's name.
     n_examples : int, default=20
         Number of wrong examples to show: for a tagger the sentences with the most wrong spans, each
         predicted span with its score in ``predict_spans``; for a classifier the texts with the
         highest probability of a wrong class.
-    n_bootstraps : int, default=1000
-        Number of bootstrap draws for the 95 % intervals (percentiles). Ends of an interval need
-        more draws than the mean of a bias, for which 20 do.
-    random_state : int, default=0
-        Seed of these draws.
 
     Returns
     -------
     str
-        The page, which names what the decision was tuned for. Write it by
-        ``pathlib.Path("report.html").write_text(page)``.
+        The page, which names what the decision was tuned for. Its 95 % intervals are percentiles
+        of 1,000 bootstrap draws. Write it by ``pathlib.Path("report.html").write_text(page)``.
 
     Raises
     ------
     TypeError, NotFittedError
         If `estimator` holds no fitted estimator of skdice.
     ValueError
-        If X, y and y_pred do not match, `labels` holds none of a classifier's, or `n_examples`,
-        `n_bootstraps` or `random_state` is negative.
+        If X, y and y_pred do not match, or `n_examples` is negative.
     ImportError
         If matplotlib is missing.
 
@@ -126,30 +111,22 @@ def html_report(
     >>> from skdice.inspection import html_report
     >>> X, y = load_town_notes(subset="test")
     >>> tagger = DiceTokenClassifier(max_epochs=1, frozen="encoder", random_state=0).fit(X, y)
-    >>> page = html_report(tagger, X, y, n_bootstraps=20)
+    >>> page = html_report(tagger, X, y)
     >>> page.startswith("<!doctype html>")
     True
     """
-    check_range(0, 1_000_000, n_bootstraps=n_bootstraps)
-    check_range(0, n_examples=n_examples, random_state=random_state)
-    if labels is not None:
-        labels = as_row_list("labels", labels)
+    check_range(0, n_examples=n_examples)
     *around, model = _parts_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
-    resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
-    found_in: Any = {"answers": _answers, "spans": _spans}.get(model.task.judged)
-    if found_in is None:
-        found_in = partial(_classes, labels=labels)
-    elif labels is not None:
-        raise ValueError(f"labels={shown(labels)} is for classifiers: leave it out")
-    body = _page(found_in(estimator, model, X, y, y_pred, int(n_examples), resampled))
+    found_in: Any = {"answers": _answers, "spans": _spans}.get(model.task.judged, _classes)
+    body = _page(found_in(estimator, model, X, y, y_pred, int(n_examples)))
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     of_loss = f", loss {model.loss}" if hasattr(model, "loss") else ""
     tuned = next(filter(None, map(_tuned_for, (*around, model))), "")
     about = (
         f"{' of '.join(kinds)}{of_loss}, {counted(len(y), 'row')}{tuned}; intervals hold 95 % of "
-        f"{counted(n_bootstraps, 'bootstrap draw')} of rows; skdice {__version__}"
+        f"{N_DRAWS:,} bootstrap draws of rows; skdice {__version__}"
     )
     return as_page(name, about, body)
 
@@ -200,9 +177,7 @@ def _bold(text: Any) -> str:
 # ---- and `model` is the estimator of skdice in it
 
 
-def _spans(
-    estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
-) -> _Findings:
+def _spans(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int) -> _Findings:
     """The findings of a tagger, by spans."""
     inputs = model.task.inputs(X)
     sentences = model.task.passages(inputs)
@@ -219,21 +194,12 @@ def _spans(
         rows = [(sentences[i], outer(row)) for row in (true[i], spans)]
         marked = MarkedRows(rows, classes)._repr_html_().split("\n")
         wrong.append(_Wrong(i, f", {n_wrong[i]} wrong", "", *marked))
-    lines = _class_lines(classes, counts, resampled, ("micro average", "macro average"))
+    lines = _class_lines(classes, counts, ("micro average", "macro average"))
     pictures = _confusion(SpanConfusionDisplay._of_spans(true, found).plot, classes)
     return _Findings(OF_CLASS, lines, pictures, "Sentences with the most wrong spans", wrong)
 
 
-def _classes(
-    estimator: Any,
-    model: Any,
-    X: Any,
-    y: Any,
-    y_pred: Any,
-    n_examples: int,
-    resampled: Resampled,
-    labels: Sequence[Any] | None,
-) -> _Findings:
+def _classes(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int) -> _Findings:
     """The findings of a classifier, by texts, which may have several labels each."""
     texts, several = as_texts(X), getattr(model, "multilabel_", False)
     read = _label_sets if several else _single_labels
@@ -246,11 +212,10 @@ def _classes(
     if not several:
         mean, heading = "accuracy", "Mistakes with the highest probability"
         pictures = _confusion(partial(_draw_confusion, true, pred), classes)
-    if labels is None:
-        two = len(names) == 2 and not several
-        labels = [names[int(getattr(model, "positive_", 1))]] if two else []
-    pictures += _curves(labels, names, true, proba)
-    lines = _class_lines(classes, counts, resampled, (mean, "macro average"))
+    if len(names) == 2 and not several:
+        at = int(getattr(model, "positive_", 1))
+        pictures += _curve(names[at], true, proba[:, at])
+    lines = _class_lines(classes, counts, (mean, "macro average"))
     wrong = _wrong_texts(texts, true, pred, names, proba, several)[:n_examples]
     return _Findings(OF_CLASS, lines, pictures, heading, wrong)
 
@@ -292,9 +257,7 @@ def _label_sets(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_rows:
     return [[{names[j] for j in np.flatnonzero(row)} for row in part] for part in (true, pred)]
 
 
-def _answers(
-    estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
-) -> _Findings:
+def _answers(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int) -> _Findings:
     """The findings of a reader of answers, by questions."""
     pairs = as_texts(X)
     rows = read_answers(y, len(pairs))
@@ -306,7 +269,7 @@ def _answers(
     given = np.array([bool(row) for row in rows])
     parts = {"all": given | True, "with answer": given, "without": ~given}
     lines = [
-        [name, *_means(scores[:, kept].T, resampled), f"{kept.sum():,}"]
+        [name, *_means(scores[:, kept].T), f"{kept.sum():,}"]
         for name, kept in parts.items()
         if kept.any()
     ]
@@ -321,9 +284,9 @@ def _wrong_answer(i: int, pair: tuple[str, str], answers: Any, found: str) -> _W
     return _Wrong(i, "", f"{_bold(pair[0])}<p>{cut(pair[1])}</p>", *sides)
 
 
-def _means(scores: np.ndarray, resampled: Resampled) -> list[str]:
+def _means(scores: np.ndarray) -> list[str]:
     """The mean of each column, each with its interval over draws of rows."""
-    draws = resampled(scores).T / len(scores)
+    draws = _resampled(scores).T / len(scores)
     cells = ((f"{m:.3f}", _interval(d)) for m, d in zip(scores.mean(axis=0), draws, strict=True))
     return [*chain.from_iterable(cells)]
 
@@ -349,11 +312,9 @@ def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
 # ---- tables and pictures
 
 
-def _class_lines(
-    classes: list[str], counts: Any, resampled: Resampled, means: tuple[str, str]
-) -> list[list[str]]:
+def _class_lines(classes: list[str], counts: Any, means: tuple[str, str]) -> list[list[str]]:
     """Scores of each class and on average, each with the interval of its F1 over draws of rows."""
-    draws = resampled(counts)
+    draws = _resampled(counts)
     draws = draws.reshape(len(draws), 3, len(classes))
     of_class, pooled = summed(counts), summed(counts).sum(axis=1, keepdims=True)
     scores, f1_draws = precision_recall_f1(of_class), precision_recall_f1(draws)[:, 2]
@@ -372,19 +333,14 @@ def _class_lines(
 
 
 def _interval(draws: np.ndarray) -> str:
-    if not len(draws):
-        return ""
     return "{:.3f} to {:.3f}".format(*np.percentile(draws, [2.5, 97.5]))
 
 
-def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.ndarray:
-    """Column sums over `n_boot` draws of all rows with replacement; shape (n_boot, n_columns)."""
-    n = counts.shape[0]
-    sums = np.zeros((n_boot, counts.shape[1]))
-    for start in range(0, n_boot, at_a_time):
-        part = sums[start : start + at_a_time]
-        part[:] = (counts.T @ draw.multinomial(n, np.full(n, 1 / n), size=len(part)).T).T
-    return sums
+def _resampled(counts: Any) -> np.ndarray:
+    """Column sums over draws of all rows with replacement; shape (N_DRAWS, n_columns)."""
+    n, random = counts.shape[0], np.random.default_rng(0)
+    weights = (random.multinomial(n, np.full(n, 1 / n)) for _ in range(N_DRAWS))
+    return np.array([counts.T @ weight for weight in weights])
 
 
 def _confusion(draw: Any, classes: list[str]) -> list[str]:
@@ -402,22 +358,17 @@ def _draw_confusion(true: list[set[str]], pred: list[set[str]], ax: Any) -> None
     ConfusionMatrixDisplay.from_predictions(*sides, ax=ax, **look)
 
 
-def _curves(
-    asked: Sequence[str], names: list[str], true: list[set[str]], proba: np.ndarray
-) -> list[str]:
-    """Precision against recall of some labels; `true` holds those of each row."""
+def _curve(name: str, true: list[set[str]], proba: np.ndarray) -> list[str]:
+    """Precision against recall of a label, if any row has it; `true` holds those of each row."""
     from sklearn.metrics import PrecisionRecallDisplay
 
-    places = {name: position("labels", name, names, "labels") for name in map(str, asked)}
-    every = ((n, np.array([n in row for row in true]), proba[:, at]) for n, at in places.items())
-    shown_ = [curve for curve in every if curve[1].any()]
+    of_rows = np.array([name in row for row in true])
 
     def draw(ax: Any) -> None:
-        for name, of_rows, values in shown_:
-            PrecisionRecallDisplay.from_predictions(of_rows, values, name=label_of(name), ax=ax)
+        PrecisionRecallDisplay.from_predictions(of_rows, proba, name=label_of(name), ax=ax)
         ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
         ax.set_title("Precision and recall at every threshold")
         ax.grid(alpha=0.25)
         ax.legend(fontsize=8, loc="lower left")
 
-    return [picture(draw, (5.5, 3.6))] if shown_ else []
+    return [picture(draw, (5.5, 3.6))] if of_rows.any() else []

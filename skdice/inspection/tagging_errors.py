@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,11 +11,9 @@ from skdice._checks import as_numbers, check_has, checked
 from skdice._tables import frame_of
 from skdice._types import Rows
 from skdice.inputs.entities import read_entities
-from skdice.inputs.rows import as_row_list
 from skdice.inputs.sentences import as_sentences, read_tags, spans_of
 from skdice.inputs.texts import as_single_texts, holds_texts
 from skdice.inspection.axes import axes_or_new, label_of
-from skdice.inspection.span_scores import span_probabilities
 from skdice.tags.pairing import Pair, kind_of, pairs_by_span
 from skdice.tags.schemes import get_spans
 from skdice.tags.spans import Span
@@ -29,8 +26,9 @@ PARTS = ("type", "start", "end")
 # A terminal of 80 columns shows the first and the last: what is wrong, and not where.
 COLUMNS = (
     *("row", "kind", "true_type", "sentence", "true_start", "true_end"),
-    *("pred_start", "pred_end", "confidence", "pred_type", "text"),
+    *("pred_start", "pred_end", "pred_type", "text"),
 )
+OF_X = ("sentence", "text")
 
 
 @checked
@@ -39,8 +37,6 @@ def span_errors(
     y_pred: Rows,
     X: Rows | None = None,
     *,
-    proba: Rows | None = None,
-    classes: Sequence[str] | None = None,
     scheme: str = "auto",
 ) -> Any:
     """Every wrong or missing span, by the kind of its error.
@@ -67,13 +63,6 @@ def span_errors(
         Tags of each sentence.
     X : list of lists of str or None, default=None
         Tokens, for the columns ``text`` and ``sentence``.
-    proba : list of arrays of shape (n_tokens, n_classes) or None, default=None
-        What ``predict_proba`` gives, for the column ``confidence``: the probability of the
-        predicted span, or of the true span if that was missed.
-    classes : list of str or None, default=None
-        The tags in the order of the columns of `proba`, such as ``tagger.classes_``, with which
-        ``confidence`` is as in `span_probabilities`. None gives the smallest probability within the
-        span of any token's likeliest tag.
     scheme : str, default="auto"
         As in `skdice.metrics.span_f1_score`.
 
@@ -82,7 +71,7 @@ def span_errors(
     pandas.DataFrame or list of dict
         A row for each error: ``row`` (of the sentence), ``kind``, ``true_type``, ``true_start``,
         ``true_end``, ``pred_type``, ``pred_start``, ``pred_end`` (None where there is no span; ends
-        are exclusive), and what `X` and `proba` add. A list where pandas is not installed.
+        are exclusive), and what `X` adds. A list where pandas is not installed.
 
     Raises
     ------
@@ -102,33 +91,17 @@ def span_errors(
     """
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
     sentences = None if X is None else as_sentences(X)
-    if proba is not None:
-        proba = [as_numbers("proba", table, 2) for table in as_row_list("proba", proba)]
-    _check_lengths_are_those_of(true, X=sentences, proba=proba)
-    errors = [
-        _errors(get_spans(there, scheme), get_spans(found, scheme))
-        for there, found in zip(true, pred, strict=True)
-    ]
-    records = [_record(i, *pair) for i, row in enumerate(errors) for pair in row]
-    if proba is not None:
-        scores = chain.from_iterable(_confidences(errors, proba, classes, scheme))
-        for record, score in zip(records, scores, strict=True):
-            record["confidence"] = float(score)
-    if sentences is not None:
-        for record, pair in zip(records, chain.from_iterable(errors), strict=True):
-            record |= _text(sentences[record["row"]], pair)
-    source = {"confidence": proba, "sentence": X, "text": X}  # of the columns that need one
-    return frame_of(records, [name for name in COLUMNS if source.get(name, name) is not None])
-
-
-def _check_lengths_are_those_of(true: list[list[Any]], **given: Any) -> None:
-    lengths = [len(row) for row in true]
-    for name, rows in given.items():
-        if rows is not None and [len(row) for row in rows] != lengths:
-            raise ValueError(
-                f"{name} and y_true differ in sentences or in their lengths: give those of the "
-                "same sentences, in the same order"
-            )
+    if sentences is not None and [*map(len, sentences)] != [*map(len, true)]:
+        raise ValueError(
+            "X and y_true differ in sentences or in their lengths: give those of the same "
+            "sentences, in the same order"
+        )
+    records = []
+    for i, rows in enumerate(zip(true, pred, strict=True)):
+        for pair in _errors(*(get_spans(row, scheme) for row in rows)):
+            words = {} if sentences is None else _text(sentences[i], pair)
+            records.append({**_record(i, *pair), **words})
+    return frame_of(records, [c for c in COLUMNS if X is not None or c not in OF_X])
 
 
 def _errors(true: list[Span], pred: list[Span]) -> list[Pair]:
@@ -138,30 +111,18 @@ def _errors(true: list[Span], pred: list[Span]) -> list[Pair]:
 
 
 def _record(row: int, right: Span | None, wrong: Span | None) -> dict[str, Any]:
-    places = {**_place("true", right), **_place("pred", wrong)}
+    places = {
+        f"{name}_{part}": value
+        for name, span in (("true", right), ("pred", wrong))
+        for part, value in zip(PARTS, span or (None, None, None), strict=True)
+    }
     return {"row": row, "kind": kind_of(right, wrong), **places}
-
-
-def _place(name: str, span: Span | None) -> dict[str, Any]:
-    values = span or (None, None, None)
-    return {f"{name}_{part}": value for part, value in zip(PARTS, values, strict=True)}
 
 
 def _text(tokens: list[str], pair: Pair) -> dict[str, str]:
     """The words of the predicted span of an error, or of the missed one, and its sentence."""
     _, start, end = pair[1] or pair[0] or ("", 0, 0)
     return {"text": " ".join(tokens[start:end]), "sentence": " ".join(tokens)}
-
-
-def _confidences(
-    errors: list[list[Pair]], proba: Any, classes: Sequence[str] | None, scheme: str
-) -> Any:
-    """The probability of the predicted span of each error, or of the missed one."""
-    spans: list[Any] = [[wrong or right for right, wrong in row] for row in errors]
-    if classes is not None:
-        return span_probabilities(proba, spans, classes, scheme=scheme)
-    rows = zip(proba, spans, strict=True)
-    return [[table[s:e].max(axis=1).min() for _, s, e in row] for table, row in rows]
 
 
 @checked

@@ -9,18 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import make_scorer
 
 from skdice._checks import check_lengths, checked
-from skdice._types import Rows, Scorer
+from skdice._types import Rows
 from skdice.inputs.answers import answers_in
 from skdice.inputs.rows import as_row_list
 
 __all__ = [
     "answer_exact_match_score",
-    "answer_exact_match_scorer",
     "answer_f1_score",
-    "answer_f1_scorer",
 ]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -116,7 +113,3 @@ def answer_exact_match_score(y_true: Rows, y_pred: Sequence[str]) -> float:
     0.5
     """
     return _best(y_true, y_pred, lambda answer, text: float(answer == text))
-
-
-answer_f1_scorer: Scorer = make_scorer(answer_f1_score)
-answer_exact_match_scorer: Scorer = make_scorer(answer_exact_match_score)

@@ -14,7 +14,7 @@ from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, labels_to_sco
 from skdice.inputs.rows import check_weights
 from skdice.metrics.decisions.positive import positive_of
 
-__all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
+__all__ = ["class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
 
 MEASURES = ("f1", "precision", "recall")
 OF_LABEL = "f1 of "  # begins the name of the F1 of one of several labels
@@ -63,16 +63,15 @@ def class_scores(
     return {name: float(value) for name, value in scores.items()}
 
 
-def precision_recall_f1(counts: np.ndarray, zero_division: float = 0.0) -> np.ndarray:
+def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
     """Scores from hits, predictions and true occurrences, of shape (..., 3, n_classes).
 
-    A ratio whose denominator is 0 is `zero_division`.
+    A ratio whose denominator is 0 is 0.
     """
     hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
     parts = np.stack([hits, hits, 2 * hits], axis=-2)
     totals = np.stack([found, there, found + there], axis=-2)
-    scores = np.full(parts.shape, float(zero_division))
-    return np.divide(parts, totals, out=scores, where=totals > 0)
+    return np.divide(parts, totals, out=np.zeros(parts.shape), where=totals > 0)
 
 
 class ClassScorer(BaseEstimator):
@@ -80,16 +79,14 @@ class ClassScorer(BaseEstimator):
 
     F1, precision or recall: of the positive class of two, macro for more classes, micro for several
     labels. The positive class needs no name, unlike that of scikit-learn's ``"f1"``, which gives
-    NaN for string labels.
+    NaN for string labels. It is the classifier's own where it has one, also at the end of a
+    pipeline; else the label 1 of {0, 1} and {-1, 1}; else the rarer class of the rows that are
+    scored. Behind a sampler, which makes the classes of training alike, a classifier's own counts
+    only if its `pos_label` was set.
 
     Parameters
     ----------
     measure : {"f1", "precision", "recall"}, default="f1"
-    pos_label : label or None, default=None
-        The positive class of two. None is the classifier's own where it has one, also at the end
-        of a pipeline; else the label 1 of {0, 1} and {-1, 1}; else the rarer class of the rows that
-        are scored. Behind a sampler, which makes the classes of training alike, a classifier's own
-        counts only if its `pos_label` was set.
 
     Examples
     --------
@@ -107,10 +104,9 @@ class ClassScorer(BaseEstimator):
     # With metadata routing a scorer asks for `sample_weight` by `set_score_request`.
     __metadata_request__score: ClassVar[dict[str, Any]] = {"estimator": UNUSED}
 
-    def __init__(self, measure: str = "f1", *, pos_label: Any = None) -> None:
+    def __init__(self, measure: str = "f1") -> None:
         check_choice("measure", measure, MEASURES)
         self.measure = measure
-        self.pos_label = pos_label
 
     def __call__(
         self, estimator: Any, X: Data, y: Data, sample_weight: ArrayLike | None = None
@@ -130,7 +126,7 @@ class ClassScorer(BaseEstimator):
         labels = labels_to_score(y, classes).values
         positive = None
         if labels.ndim == 1 and len(classes) == 2:
-            positive = positive_of(estimator, labels, self.pos_label)
+            positive = positive_of(estimator, labels)
         scores = class_scores(labels, estimator.predict(X), classes, positive, sample_weight)
         return scores[self.measure]
 

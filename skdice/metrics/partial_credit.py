@@ -1,4 +1,4 @@
-"""Credit for spans that are partly right: the schemas of SemEval-2013, and errors counted once."""
+"""Credit for spans that are partly right: the schemas of SemEval-2013."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from skdice.tags.pairing import overlap, pairs_by_token
+from skdice.tags.pairing import overlap
 from skdice.tags.spans import Span
 
 MODES = {
@@ -15,7 +15,6 @@ MODES = {
     "exact": "both borders, any type",
     "partial": "both borders, any type; an overlap counts half",
     "type": "an overlap, same type",
-    "fair": "as lenient; a wrong type or border is one error, not two",
 }
 Rows = list[list[Span]]
 
@@ -32,8 +31,6 @@ def credit(true: Rows, pred: Rows, mode: str) -> tuple[dict[str, np.ndarray], np
     of_all : ndarray of shape (3,)
     """
     kinds = sorted({span[0] for span in chain(*true, *pred)})
-    if mode == "fair":
-        return _each_error_once(true, pred, kinds)
 
     def counted(true: Rows, pred: Rows) -> np.ndarray:
         hits = sum(_n_found(*pair, mode) for pair in zip(true, pred, strict=True))
@@ -47,9 +44,6 @@ def credit(true: Rows, pred: Rows, mode: str) -> tuple[dict[str, np.ndarray], np
 
 def _of_type(spans: list[Span], kind: str) -> list[Span]:
     return [span for span in spans if span[0] == kind]
-
-
-# ---- the schemas of SemEval-2013
 
 
 def _n_overlapping(true: list[Span], pred: list[Span]) -> int:
@@ -75,23 +69,3 @@ def _n_found(true: list[Span], pred: list[Span], mode: str) -> float:
     if mode == "exact":
         return n_same_borders
     return (n_same_borders + _n_overlapping(true, pred)) / 2  # those with other borders count half
-
-
-# ---- each error once
-
-
-def _each_error_once(
-    true: Rows, pred: Rows, kinds: list[str]
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """An error of two spans is half a false and half a missed span."""
-    counts = {kind: np.zeros(3) for kind in kinds}
-    for there, found in zip(true, pred, strict=True):
-        for right, wrong in pairs_by_token(there, found):
-            if right is not None and right == wrong:
-                counts[right[0]] += 1
-                continue
-            share = 1.0 if right is None or wrong is None else 0.5
-            for column, span in ((1, wrong), (2, right)):
-                if span is not None:
-                    counts[span[0]][column] += share
-    return counts, np.sum([np.zeros(3), *counts.values()], axis=0)

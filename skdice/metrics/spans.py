@@ -21,15 +21,10 @@ from skdice.tags.schemes import get_spans, strict_spans
 __all__ = [
     "span_f1_score",
     "span_f1_scorer",
-    "span_macro_f1_scorer",
     "span_precision_recall_fscore_support",
     "span_precision_score",
-    "span_precision_scorer",
     "span_recall_score",
-    "span_recall_scorer",
     "span_report",
-    "token_f1_score",
-    "token_f1_scorer",
 ]
 
 
@@ -41,10 +36,9 @@ def span_precision_recall_fscore_support(
     average: str | None = None,
     scheme: str = "auto",
     labels: Sequence[str] | None = None,
-    zero_division: float = 0.0,
     mode: str = "lenient",
 ) -> tuple[Any, Any, Any, Any]:
-    """Precision, recall, F1 and number of true spans.
+    """Precision, recall, F1 and number of true spans; 0 where a ratio has a denominator of 0.
 
     A predicted span is right if its type and both borders are. A token whose true tag is None was
     not annotated, and is left out of both sides: a predicted span that covers only such tokens
@@ -63,8 +57,6 @@ def span_precision_recall_fscore_support(
         ``"bilou"``, ``"plain"``. ``"auto"`` infers it from `y_true`.
     labels : list of str, default=None
         Types to count. None is every type in `y_true` or `y_pred`; ``O`` is not a type.
-    zero_division : float, default=0.0
-        Value of a ratio whose denominator is 0.
     mode : {"lenient", "strict"}, default="lenient"
         ``"lenient"`` counts a span whose tags break the scheme, such as an I- without its B-, as
         the CoNLL-2003 script does. ``"strict"`` does not, like seqeval's strict mode.
@@ -102,21 +94,17 @@ def span_precision_recall_fscore_support(
         check_ordered(labels, "labels", "a list of types")
     background = None if labels is not None and "O" in labels else "O"
     true, pred = spans_of(y_true, y_pred, scheme, strict=mode == "strict", background=background)
-    return _scores(true, pred, average, labels, zero_division)
-
-
-def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: float) -> Any:
     n_of = _n_of_types(true, pred)
     types = sorted(set(n_of[1]) | set(n_of[2])) if labels is None else list(labels)
     counts = np.array([[n[kind] for kind in types] for n in n_of], dtype=np.int64).reshape(3, -1)
     if average == "micro":
         counts = counts.sum(axis=1, keepdims=True)
     # F1 is computed from counts, so that it is rounded only once.
-    scores, support = precision_recall_f1(counts, zero_division), counts[2]
+    scores, support = precision_recall_f1(counts), counts[2]
     if average is None:
         return *scores, support
     if not len(support):
-        return (float(zero_division),) * 3 + (0,)
+        return 0.0, 0.0, 0.0, 0
     weights = support if average == "weighted" and support.any() else None
     p, r, f = np.average(scores, axis=1, weights=weights).tolist()
     return p, r, f, int(support.sum())
@@ -210,44 +198,6 @@ def span_f1_score(
 
 
 @checked
-def token_f1_score(
-    y_true: Rows,
-    y_pred: Rows,
-    *,
-    average: str | None = "micro",
-    background: str | None = "O",
-    zero_division: float = 0.0,
-) -> Any:
-    """F1 over tokens, the background tag left out of the counts.
-
-    With ``background=None``, or tags without it, the micro average is token accuracy.
-
-    Parameters
-    ----------
-    y_true, y_pred : lists of lists of str
-    average : {"micro", "macro", "weighted"} or None, default="micro"
-    background : str or None, default="O"
-    zero_division : float, default=0.0
-
-    Returns
-    -------
-    float, or ndarray of shape (n_tags,)
-
-    Examples
-    --------
-    >>> from skdice.metrics import token_f1_score
-    >>> token_f1_score([["NOUN", "VERB"]], [["NOUN", "NOUN"]])
-    0.5
-    """
-    true, pred, _ = read_tags(y_true, y_pred, "plain")
-    tags = {tag for rows in (true, pred) for row in rows for tag in row}
-    labels = sorted(tags - {background, None})
-    return span_precision_recall_fscore_support(
-        true, pred, average=average, scheme="plain", labels=labels, zero_division=zero_division
-    )[2]
-
-
-@checked
 def span_report(
     y_true: Rows,
     y_pred: Rows,
@@ -264,7 +214,7 @@ def span_report(
     y_true, y_pred : lists of lists of str
     scheme : str, default="auto"
         As in `span_precision_recall_fscore_support`.
-    mode : {"lenient", "strict", "exact", "partial", "type", "fair"}, default="lenient"
+    mode : {"lenient", "strict", "exact", "partial", "type"}, default="lenient"
         What counts as found. ``"lenient"`` and ``"strict"`` are those of `span_f1_score`. In all
         others, too, spans are read leniently.
 
@@ -274,16 +224,12 @@ def span_report(
         exact      both borders, of any type
         partial    both borders, of any type; an overlap counts half
         type       an overlap with a span of the same type
-        fair       as lenient, but each error counts once: a wrong type or border is
-                   half a false and half a missed span, not one of each
         =========  =================================================================
 
-        All but ``strict`` and ``fair`` are the schemas of SemEval-2013, where the first is called
-        strict. In them each span has at most one partner, and the row of a type compares spans of
-        that type alone, as nervaluate does. In ``type`` nervaluate finds less: there a predicted
-        span of another type, if it comes first, takes the true span from one of the same type. In
-        ``fair`` the false half counts for the type that was predicted, and the missed half for the
-        true type.
+        All but ``strict`` are the schemas of SemEval-2013, where the first is called strict. In
+        them each span has at most one partner, and the row of a type compares spans of that type
+        alone, as nervaluate does. In ``type`` nervaluate finds less: there a predicted span of
+        another type, if it comes first, takes the true span from one of the same type.
     output_dict : bool, default=False
     digits : int, default=3
         Of the text.
@@ -294,8 +240,7 @@ def span_report(
 
     References
     ----------
-    I. Segura-Bedmar et al., "SemEval-2013 Task 9", SemEval 2013. K. Ortmann, "Fine-Grained Error
-    Analysis and Fair Evaluation of Labeled Spans", LREC 2022.
+    I. Segura-Bedmar et al., "SemEval-2013 Task 9", SemEval 2013.
 
     Examples
     --------
@@ -351,7 +296,3 @@ def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, 
 
 
 span_f1_scorer: Scorer = make_scorer(span_f1_score)
-span_macro_f1_scorer: Scorer = make_scorer(span_f1_score, average="macro")
-span_precision_scorer: Scorer = make_scorer(span_precision_score)
-span_recall_scorer: Scorer = make_scorer(span_recall_score)
-token_f1_scorer: Scorer = make_scorer(token_f1_score)

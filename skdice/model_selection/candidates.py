@@ -177,7 +177,7 @@ def model_of_label(label: str) -> Candidate:
 
 def _sampler(name: str, model: str) -> Any:
     for module in (resampling, over_sampling, under_sampling, combine):
-        cls = getattr(module, name, None)
+        cls = vars(module).get(name)
         if isinstance(cls, type) and hasattr(cls, "fit_resample"):
             return cls()
     raise ValueError(

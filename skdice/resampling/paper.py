@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from imblearn.over_sampling import RandomOverSampler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
@@ -15,7 +16,6 @@ from skdice.inputs.rows import plain_values, take
 from skdice.inputs.texts import as_texts
 from skdice.metrics.decisions.positive import positive_class
 from skdice.resampling.replacement import EntityReplacement
-from skdice.resampling.text import TextOverSampler
 
 # The paper takes QQP from 37 % positives to 21 %: negatives for each positive, after over before.
 _ODDS_GROWTH = (0.79 / 0.21) / (0.63 / 0.37)
@@ -109,7 +109,9 @@ def table8_training_sets(
             "random_state": generator.randint(2**31 - 1),
         }
         if gazetteer is None:
-            return TextOverSampler(**options).fit_resample(X, y)
+            drawer = RandomOverSampler(**options)
+            drawer.fit_resample(np.arange(n_rows).reshape(-1, 1), labels)
+            return take(X, drawer.sample_indices_), take(y, drawer.sample_indices_)
         return EntityReplacement(gazetteer=gazetteer, **options).fit_resample(X, y)
 
     def shrink(data: tuple[Any, Any], label: Any, n_wanted: int) -> tuple[Any, Any]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
 
 from skdice._checks import shown
-from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._compat import HasMethods, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice._types import Rows
 from skdice.inputs.labels import as_labels
@@ -46,35 +45,6 @@ class Mention(NamedTuple):
         return self.kind, self.key
 
 
-def build_gazetteer(X: Rows, y: Rows) -> dict[str, list[list[str]]]:
-    """The distinct mentions of every type in tagged sentences, each as a list of tokens.
-
-    Parameters
-    ----------
-    X, y : lists of lists of str
-        Tokens and tags.
-
-    Returns
-    -------
-    dict
-        Maps each type to its mentions, in the order of their first appearance.
-
-    Examples
-    --------
-    >>> from skdice.resampling import build_gazetteer
-    >>> build_gazetteer([["in", "New", "York"]], [["O", "B-LOC", "I-LOC"]])
-    {'LOC': [['New', 'York']]}
-    """
-    sentences = as_sentences(X)
-    tags = as_tags(y, sentences)
-    scheme = infer_scheme(tags)
-    by_kind: dict[str, dict[tuple[str, ...], None]] = {}
-    for tokens, row in zip(sentences, tags, strict=True):
-        for kind, start, end in get_spans(row, scheme):
-            by_kind.setdefault(kind, {})[tuple(tokens[start:end])] = None
-    return {kind: [list(tokens) for tokens in mentions] for kind, mentions in by_kind.items()}
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class EntityReplacement(TagSampler):
     """Add copies of rare rows with their entity mentions swapped for others of the same type.
@@ -93,8 +63,6 @@ class EntityReplacement(TagSampler):
     sampling_strategy : float, str, dict or callable, default="auto"
         How many rows to have of each class, as in imbalanced-learn; for tagged sentences as in
         `TagOverSampler`.
-    rate : float, default=1.0
-        Probability that a mention is swapped. At least one in each row is.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -124,13 +92,11 @@ class EntityReplacement(TagSampler):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseOverSampler._parameter_constraints,
         "gazetteer": [StrOptions({"tags"}), dict, HasMethods("predict")],
-        "rate": [Interval(Real, 0, 1, closed="right")],
         "random_state": ["random_state"],
     }
 
     gazetteer: Any = "tags"
     sampling_strategy: Any = "auto"
-    rate: float = 1.0
     random_state: int | np.random.RandomState | None = None
 
     @all_or_nothing
@@ -196,11 +162,16 @@ class EntityReplacement(TagSampler):
 
     def _tagged_forms(self, sentences: list[list[str]], tags: list[list[str]]) -> Forms:
         if hasattr(self.gazetteer, "predict"):
-            tags = list(self.gazetteer.predict(sentences))
+            tags = as_tags(list(self.gazetteer.predict(sentences)), sentences)
         elif not isinstance(self.gazetteer, str):
             return _read_gazetteer(self.gazetteer, of_texts=False)
-        by_kind = build_gazetteer(sentences, tags)
-        return {kind: {tuple(m): tuple(m) for m in rows} for kind, rows in by_kind.items()}
+        scheme = infer_scheme(tags)
+        forms: Forms = {}
+        for tokens, row in zip(sentences, tags, strict=True):
+            for kind, start, end in get_spans(row, scheme):
+                mention = tuple(tokens[start:end])
+                forms.setdefault(kind, {})[mention] = mention
+        return forms
 
     def _resample_texts(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
         texts = as_texts(X)
@@ -242,7 +213,7 @@ class EntityReplacement(TagSampler):
             if n_rows and not len(holders):
                 raise ValueError(
                     f"no text of class {np.array(label).item()!r} holds a mention that another "
-                    "could replace: add to the gazetteer, or use TextOverSampler"
+                    "could replace: add to the gazetteer, or use RandomOverSampler"
                 )
             drawn += random_state.choice(holders, size=n_rows).tolist() if n_rows else []
         return drawn
@@ -273,12 +244,9 @@ class EntityReplacement(TagSampler):
         return mentions, forms
 
     def _choose(self, mentions: Iterable[Mention], others: _Others, random_state: Any) -> Swaps:
-        """A replacement for the mentions of one row that are to be swapped."""
+        """A replacement for each mention of one row that has another of its type."""
         distinct = {m.name: m for m in mentions if others.has(m)}
-        swapped = [m for m in distinct.values() if random_state.uniform() < self.rate]
-        if not swapped:
-            swapped = [list(distinct.values())[random_state.randint(len(distinct))]]
-        return {m.name: others.draw(m, random_state) for m in swapped}
+        return {name: others.draw(m, random_state) for name, m in distinct.items()}
 
 
 class _Others:
@@ -375,17 +343,9 @@ def _extend(X: Any, plain: list[Any], rows: list[Any]) -> Any:
         return np.concatenate([X.astype(object), new])
     if not hasattr(X, "iloc"):
         return [*plain, *rows]
-    return _extend_frame(X, new) if rows else X.reset_index(drop=True)
-
-
-def _extend_frame(X: Any, new: np.ndarray) -> Any:
-    """A frame or a series with rows after it."""
     import pandas as pd
 
     names = {"columns": X.columns} if X.ndim == 2 else {"name": X.name}
-    grown = pd.concat([X.astype(object), type(X)(new, dtype=object, **names)], ignore_index=True)
-    # A categorical stays an object: the new rows are not among its categories.
-    if X.ndim == 1:
-        return grown if isinstance(X.dtype, pd.CategoricalDtype) else grown.astype(X.dtype)
-    kept = {n: t for n, t in X.dtypes.items() if not isinstance(t, pd.CategoricalDtype)}
-    return grown.astype(kept)
+    # As objects, since the new rows of a categorical are not among its categories.
+    grown = [X.astype(object), type(X)(new, dtype=object, **names)]
+    return pd.concat(grown, ignore_index=True)

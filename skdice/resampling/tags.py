@@ -75,10 +75,10 @@ class TagSampler(BaseSampler):
         return tags
 
 
-def positive_tokens(tags: list[list[Any]], background: str) -> tuple[np.ndarray, np.ndarray]:
+def positive_tokens(tags: list[list[Any]]) -> tuple[np.ndarray, np.ndarray]:
     """Positive and negative tokens of each sentence."""
     annotated = np.array([len(row) - row.count(None) for row in tags], dtype=np.int64)
-    negative = np.array([row.count(background) for row in tags], dtype=np.int64)
+    negative = np.array([row.count("O") for row in tags], dtype=np.int64)
     return annotated - negative, negative
 
 
@@ -103,8 +103,6 @@ class TagOverSampler(TagSampler):
         to the most frequent one. The rarest type comes first: sentences that hold it are drawn at
         random. Their other mentions count too, so a type can end above its target. A float is the
         ratio of positive to negative *tokens* wanted (0.25: four negatives to a positive).
-    background : str, default="O"
-        The negative tag, for a float.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -132,12 +130,10 @@ class TagOverSampler(TagSampler):
             dict,
             callable,
         ],
-        "background": [str],
         "random_state": ["random_state"],
     }
 
     sampling_strategy: Any = "auto"
-    background: str = "O"
     random_state: int | np.random.RandomState | None = None
 
     def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
@@ -202,7 +198,7 @@ class TagOverSampler(TagSampler):
     ) -> list[int]:
         """Sentences to add until positive to negative tokens reach the ratio."""
         ratio = float(self.sampling_strategy)
-        positive, negative = positive_tokens(tags, self.background)
+        positive, negative = positive_tokens(tags)
         check_token_ratio(ratio, positive, negative, "over-sampling")
         gain = positive - ratio * negative
         helpful = usable[gain[usable] > 0]
@@ -231,8 +227,6 @@ class BackgroundUnderSampler(TagSampler):
         ``"auto"`` drops all of them. A float is the wanted ratio of positive to negative tokens
         (0.25 is four negatives for each positive): sentences are dropped at random until it is
         reached.
-    background : str, default="O"
-        The negative tag.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -252,18 +246,16 @@ class BackgroundUnderSampler(TagSampler):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sampling_strategy": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "background": [str],
         "random_state": ["random_state"],
     }
 
     sampling_strategy: str | float = "auto"
-    background: str = "O"
     random_state: int | np.random.RandomState | None = None
 
     def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
-        positive, negative = positive_tokens(tags, self.background)
+        positive, negative = positive_tokens(tags)
         if not positive.any():
-            raise ValueError(f"every tag in y is {self.background!r}, so nothing would be left")
+            raise ValueError("every tag in y is 'O', so nothing would be left")
         empty = np.flatnonzero(positive == 0)
         if self.sampling_strategy == "auto":
             return np.setdiff1d(np.arange(len(tags)), empty)

@@ -41,7 +41,6 @@ from skdice.metrics import (
     Cost,
     Fbeta,
     PrecisionAtRecall,
-    RecallAtPrecision,
     class_recall_scorer,
     expected_calibration_error,
     span_f1_score,
@@ -435,14 +434,12 @@ def test_objectives_of_a_classifier():
         with pytest.raises((ValueError, TypeError), match=match):
             fitted(scorer)
     for scoring, match in (
-        (RecallAtPrecision(0.94, strict=True), "cannot be promised"),
         (lambda true, predicted: float("nan"), "returned nan: it must return a finite number"),
         (lambda true, predicted: "good", "returned 'good'"),
         (lambda true, predicted: [][0], "index out of range"),
     ):
-        with pytest.raises((ValueError, IndexError), match=match) as error:
+        with pytest.raises((ValueError, IndexError), match=match):
             fitted(scoring, cv=2)
-        assert error.value.estimator.predict(X).shape == (600,)
 
 
 def test_a_fitted_classifier_is_tuned_on_its_own_labels():
@@ -681,9 +678,8 @@ def test_objectives_of_a_tagger(tiny_backbone, sentences, scoring):
         rows = [[{*get_spans(row)} for row in part] for part in (y, tuned.predict(X))]
         costs = [3 * len(t - p) + len(p - t) for t, p in zip(*rows, strict=True)]
         assert scores["cost"] == pytest.approx(np.mean(costs))
-    for wrong in ("precision", RecallAtPrecision(0.9, strict=True)):
-        with pytest.raises(ValueError, match=r"must be one of|cannot be promised"):
-            clone(tuned).set_params(estimator=inner, scoring=wrong).fit(X, y)
+    with pytest.raises(ValueError, match="must be one of"):
+        clone(tuned).set_params(estimator=inner, scoring="precision").fit(X, y)
 
 
 def test_parameters_of_the_wrapped_estimator(tiny_backbone):

@@ -19,7 +19,6 @@ import pytest
 import sklearn
 import sklearn.utils.estimator_checks as sklearn_checks
 import torch
-from imblearn.utils.estimator_checks import estimator_checks_generator as imblearn_checks
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
@@ -40,8 +39,6 @@ from skdice.resampling import (
     BackgroundUnderSampler,
     EntityReplacement,
     TagOverSampler,
-    TextOverSampler,
-    TextUnderSampler,
 )
 from skdice.text import Entity
 from tests.data import (
@@ -64,38 +61,15 @@ TABLES = [
     BiasTunedClassifier(LogisticRegression(), cv=2),
     BiasTunedClassifier(LogisticRegression(), bias="prior", cv=0.3, random_state=0),
 ]
-SAMPLERS = [TextOverSampler(random_state=0), TextUnderSampler(random_state=0)]
 
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [*TABLES, *SAMPLERS],
+    TABLES,
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {}),
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("sampler", "check"),
-    [
-        pair
-        for sampler in SAMPLERS
-        for pair in imblearn_checks(sampler)
-        # It wants several labels a row to be refused; ours draw by the rarest label of a text.
-        if pair[1].func.__name__ != "check_target_type"
-    ],
-    ids=lambda value: getattr(getattr(value, "func", value), "__name__", type(value).__name__),
-)
-def test_imbalanced_learns_checks(sampler, check):
-    check(sampler)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: type(s).__name__)
-def test_samplers_refuse_numbers_to_regress_on(sampler):
-    with pytest.raises(ValueError, match="Unknown label type"):
-        sampler.fit_resample(np.zeros((20, 2)), np.linspace(0, 1, 20))
 
 
 # ---- text
@@ -121,8 +95,6 @@ SENTENCE_SAMPLERS: dict[str, tuple[Any, Any, Any]] = {
         MANY_PAIRS,
         MANY_LABELS,
     ),
-    "TextOverSampler": (TextOverSampler(random_state=0), MANY_PAIRS, MANY_LABELS),
-    "TextUnderSampler": (TextUnderSampler(random_state=0), MANY_PAIRS, MANY_LABELS),
 }
 # Checks of scikit-learn that need no data, or whose data an estimator of text may refuse.
 WITHOUT_DATA = [
@@ -146,7 +118,7 @@ WITHOUT_DATA = [
 
 
 def test_no_estimator_is_left_out():
-    here = {type(e).__name__ for e in [*TABLES, *SAMPLERS]}
+    here = {type(e).__name__ for e in TABLES}
     here |= {type(make("x")).__name__ for make, _, _ in TEXT_ESTIMATORS.values()}
     here |= {type(sampler).__name__ for sampler, _, _ in SENTENCE_SAMPLERS.values()}
     public = {

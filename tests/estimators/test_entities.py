@@ -297,7 +297,7 @@ def test_models_of_others(labels, names, tiny_backbone, tmp_path):
 def test_reports_and_pictures(fitted):
     texts = [*TEXTS, "one <b>\nand Anna"]
     entities = [*map(marked, TEXTS), [(0, 3, "PER"), (12, 16, "PER"), (4, 5, None)]]
-    page = html_report(fitted, texts, entities, n_bootstraps=10)
+    page = html_report(fitted, texts, entities)
     assert "&lt;b&gt;<br>and" in page
     assert "<td>PER</td>" in page
     display = SpanConfusionDisplay.from_estimator(fitted, TEXTS, [marked(t) for t in TEXTS])

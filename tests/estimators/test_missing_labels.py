@@ -14,7 +14,6 @@ from skdice.datasets import read_table
 from skdice.exceptions import SkippedRowsWarning
 from skdice.inputs.labels import UNKNOWN, read_labels
 from skdice.inputs.rows import take
-from skdice.inspection import RejectDisplay
 from skdice.losses.base import resolve_loss
 from skdice.metrics import AlertBudget, RejectAt, class_f1_scorer
 from skdice.metrics.decisions.span_counter import SpanCounter
@@ -195,8 +194,6 @@ def test_rows_to_leave_to_a_person_need_rows_that_are_known_whole():
         BiasTunedClassifier(Sure(), cv="prefit", scoring=RejectAt(0.8)).fit(p, y)
     tuned = BiasTunedClassifier(Sure(), cv="prefit").fit(p, y)
     assert "accuracy" not in tuned.evaluate(p, y)
-    with pytest.raises(ValueError, match="no row whose labels are all known"):
-        RejectDisplay.from_estimator(tuned, p, y)
     with pytest.raises(ValueError, match="no held-out row has labels that are all known"):
         adapt_prior(tuned, p)
 

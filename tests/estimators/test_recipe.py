@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from imblearn.over_sampling import RandomOverSampler
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -25,7 +26,6 @@ from skdice.engine.fit_plan import encode
 from skdice.engine.recipe import choose_epochs, epochs_for
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.model_selection.heads.data import HeadData
-from skdice.resampling import TextOverSampler
 from tests.data import HAM, SPAM
 from tests.fits import before_training, lengths_in
 
@@ -133,7 +133,7 @@ def test_rows_held_out_do_not_count_and_rows_drawn_do(tiny_backbone):
         warnings.simplefilter("ignore")
         assert epochs(early_stopping=True, validation_fraction=0.5) == 3
         assert epochs(early_stopping=True, validation_fraction=0.5, batch_size=10) == 4
-    drawn = classifier(tiny_backbone, batch_size=16, sampler=TextOverSampler(random_state=0))
+    drawn = classifier(tiny_backbone, batch_size=16, sampler=RandomOverSampler(random_state=0))
     drawn.fit(TEXTS, LABELS)  # 32 rows
     assert (drawn.max_epochs_, drawn.n_iter_) == (3, 3)
     assert classifier(tiny_backbone, batch_size=20).fit(TEXTS, LABELS).max_epochs_ == 4
@@ -153,7 +153,7 @@ def test_texts_of_two_classes_are_seen_until_the_rarer_was_seen_often(tiny_backb
     assert epochs(weights=[0.0] * 3 + [1.0] * 17) == 16  # as without those three
     assert epochs(TEXTS[3:], LABELS[3:]) == 16  # one of 17 is spam
     assert epochs(TEXTS * 2, LABELS * 2) == 3  # twice as many are seen in a pass, but 3 are made
-    assert epochs(sampler=TextOverSampler(random_state=0)) == 3  # 16 of each
+    assert epochs(sampler=RandomOverSampler(random_state=0)) == 3  # 16 of each
     assert epochs(lr=1e-6) == 18  # at which the updates count
     assert epochs(max_epochs=7) == 7
     # Elsewhere it was not measured, or held-out rows say when to stop.
@@ -283,7 +283,7 @@ def test_a_comparison_makes_as_many_updates_in_every_row(tiny_backbone, set_reci
     set_recipe(UPDATES=20, MOST_EPOCHS=12)
     made = []  # of each fit
     data = {"X_test": TEXTS, "y_test": LABELS, "seeds": 1}
-    rows = ["ce", "ce + TextOverSampler", "ce + TextUnderSampler"]
+    rows = ["ce", "ce + RandomOverSampler", "ce + RandomUnderSampler"]
     given = classifier(tiny_backbone, net_params={"batch_size": 4}, callbacks=[lengths_in(made)])
     found = compare_losses(given, TEXTS, LABELS, losses=rows, **data)
     assert [updates for _, updates in made] == [20, 16, 20]

@@ -16,7 +16,6 @@ from sklearn.model_selection import GridSearchCV
 
 from skdice import BiasTunedClassifier, DiceSequenceClassifier
 from skdice.exceptions import DecisionWarning
-from skdice.inspection import RejectDisplay
 from skdice.metrics import Cost, Fbeta, RecallAtPrecision, RejectAt, class_f1_scorer
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.rejection import (
@@ -130,9 +129,9 @@ def test_a_share_of_new_rows_is_left_out_and_the_others_are_better():
     scores = tuned.evaluate(X[3000:], y[3000:])
     assert scores["f1"] == pytest.approx(kept) == tuned.score(X[3000:], y[3000:])
     assert scores["rejected"] == pytest.approx(out.mean())
-    low, high = tuned.thresholds_[1]
-    assert tuned.threshold_ == pytest.approx(high)
-    p = X[3000:, 1]
+    high, p = tuned.threshold_, X[3000:, 1]
+    assert tuned.thresholds_ == {1: high}
+    low = expit(logit(high) - 2 * tuned.reject_margin_)
     np.testing.assert_array_equal(found, np.where(p >= high, 1, np.where(p < low, 0, -1)))
     np.testing.assert_allclose(tuned.predict_proba(X).sum(axis=1), 1)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(tuned)).predict(X[3000:]), found)
@@ -212,10 +211,8 @@ def test_several_labels_are_left_out_by_the_row():
     assert rows[np.flatnonzero(out)[0]] == ["?"]
     first = np.flatnonzero(~out)[0]
     assert rows[first] == np.array(["a", "b", "c"])[found[first] == 1].tolist()
-    for i, name in enumerate("abc"):
-        low, high = tuned.thresholds_[name]
-        assert logit(high) - logit(low) == pytest.approx(2 * tuned.reject_margin_)
-        assert logit(high) + logit(low) == pytest.approx(-2 * tuned.bias_[i])
+    high = [logit(tuned.thresholds_[name]) for name in "abc"]
+    np.testing.assert_allclose(high, tuned.reject_margin_ - tuned.bias_)
 
 
 @settings(deadline=None, max_examples=100)
@@ -296,8 +293,8 @@ def test_the_fewest_rows_are_left_out():
             Given(), cv="prefit", scoring=RejectAt(asked), reject_label=-1
         ).fit(X[:3000], y[:3000])
         assert tuned.bound_[:3] == ("accuracy of the decided rows", asked, asked)
-        low, high = tuned.thresholds_[1]
-        assert low + high == pytest.approx(1)  # nearest to one half are left out
+        # The rows nearest to one half are left out.
+        assert logit(tuned.threshold_) == pytest.approx(tuned.reject_margin_)
         out = np.abs(margins) < tuned.reject_margin_
         right = (margins > 0) == y
         assert right[3000:][~out[3000:]].mean() >= asked
@@ -350,25 +347,6 @@ def test_a_saved_model_says_that_it_decides_all_rows(tiny_backbone, tmp_path):
     np.testing.assert_array_equal(again.predict(texts)[sure], tuned.predict(texts)[sure])
 
 
-def test_the_picture_is_the_error_of_the_rows_that_are_left():
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet([0.6] * 3, 200)
-    y = np.array([rng.choice(3, p=row) for row in p])
-    tuned = BiasTunedClassifier(Given(range(3)), cv="prefit", reject=0.3, reject_label=-1)
-    display = RejectDisplay.from_estimator(tuned.fit(p, y), p, y)
-    logits = np.log(p) + tuned.bias_
-    lead = np.diff(np.sort(logits, axis=1)[:, -2:], axis=1)[:, 0]
-    for k in (0, 60, 150):
-        kept = np.argsort(lead)[k:]
-        error = 1 - accuracy_score(y[kept], logits[kept].argmax(axis=1))
-        assert display.rejected[k] == k / 200
-        assert display.error[k] == pytest.approx(error)
-    assert display.chosen == pytest.approx(0.3)
-    assert "30% to a person" in display.ax_.get_title()
-    with pytest.raises(TypeError, match="must be a fitted BiasTunedClassifier"):
-        RejectDisplay.from_estimator(Given(range(3)), p, y)
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -382,7 +360,6 @@ def test_the_picture_is_the_error_of_the_rows_that_are_left():
             {"reject": 0.1, "reject_label": -1, "scoring": RecallAtPrecision(0.9)},
             "does not go with scoring",
         ),
-        ({"scoring": RejectAt(0.9, each=True)}, "each=True has no meaning"),
     ],
 )
 def test_what_is_refused_before_work_starts(params, message):

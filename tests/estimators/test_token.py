@@ -17,9 +17,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skdice import DiceTokenClassifier
 from skdice.engine.fit_plan import encode
 from skdice.losses import LOSSES
-from skdice.metrics import Fbeta, span_f1_score, span_f1_scorer, token_f1_score
+from skdice.metrics import Fbeta, span_f1_score, span_f1_scorer
 from skdice.metrics.decisions.span_counter import SpanCounter
-from skdice.resampling import TextUnderSampler
 from skdice.tags.decoding import decode
 from skdice.tags.schemes import check_tags, get_spans
 
@@ -194,13 +193,12 @@ def test_a_plain_o_is_the_background(tiny_backbone):
     assert tagger.classes_[tagger.net_.criterion_.background_] == "O"
     nothing = [["O"] * len(row) for row in X]
     for predicted in (nothing, y, [["NAME"] * 4] * 6):
-        want = token_f1_score(y, predicted)
-        assert span_f1_score(y, predicted, scheme="plain") == want
+        want = span_f1_score(y, predicted, scheme="plain")
         classes = tagger.classes_.tolist()
         flat = np.array([classes.index(tag) for row in predicted for tag in row])
         counts = SpanCounter(y, classes, "plain").counts(flat)
         assert Fbeta(average="micro")._value(counts) == pytest.approx(want)
-    assert tagger.score(X, y) == token_f1_score(y, tagger.predict(X))
+    assert tagger.score(X, y) == span_f1_score(y, tagger.predict(X), scheme="plain")
 
 
 def test_plain_tags_score_as_token_accuracy(tiny_backbone):
@@ -303,7 +301,7 @@ def test_folds_that_lack_a_type(tagger, sentences):
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], own)
 
 
-@pytest.mark.parametrize("sampler", [RandomOverSampler(), RandomUnderSampler(), TextUnderSampler()])
+@pytest.mark.parametrize("sampler", [RandomOverSampler(), RandomUnderSampler()])
 def test_a_sampler_of_labels_is_refused_before_anything_is_loaded(sentences, sampler):
     tagger = DiceTokenClassifier(backbone="nowhere/never-downloaded", sampler=sampler)
     with pytest.raises(

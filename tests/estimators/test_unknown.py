@@ -116,7 +116,7 @@ def test_scores_pass_over_unknown_tokens(tagger, partly, sentences):
     ]
     assert tagger.score(X, wrong) == tagger.evaluate(X, wrong)["f1"] == 1
     assert tagger.score(X, [[None] * len(row) for row in y]) == 0
-    page = html_report(tagger, X, wrong, n_bootstraps=10)
+    page = html_report(tagger, X, wrong)
     assert "None: all rows are right." in page
     tagger.set_params(max_epochs=1).fit(X, y, X_val=X, y_val=partly[1])
     assert tagger.history_[-1]["valid_score"] == tagger.score(X, partly[1])

@@ -26,27 +26,6 @@ def record(job, dev, test, lr=1e-4, max_epochs=3):
     return {"job": job, "plain": scores, "lr": lr, "max_epochs": max_epochs}
 
 
-def test_cells_run_one_after_the_other_and_each_fit_once(harness):
-    fresh = harness["fresh"]
-    jobs = list(fresh.missing_jobs(options(harness), []))
-    # Eight fits of each cell: five sets with two sizes and two seeds, and two with 2,000 rows.
-    assert len({fresh.key(job) for job in jobs}) == len(jobs) == 8 * (5 * 2 * 2 + 2)
-    cells = [(job["task"], job["train_rows"], job["seed"]) for job in jobs]
-    assert list(dict.fromkeys(cells)) == list(fresh.cells(options(harness)))
-    assert all(len(set(cells[i : i + 8])) == 1 for i in range(0, len(cells), 8))
-    left = list(fresh.missing_jobs(options(harness), [record(job, 0, 0) for job in jobs[:8]]))
-    assert left == jobs[8:]
-
-
-def test_a_fit_that_chose_a_row_of_the_grid_is_that_row_too(harness):
-    fresh = harness["fresh"]
-    args = options(harness, cells=["ncbi"], sizes=[100], seeds=1)
-    first, *others = fresh.missing_jobs(args, [])
-    left = list(fresh.missing_jobs(args, [record(first, 0.5, 0.5, 3e-4, 30)]))
-    saved = [job for job in others if job not in left]
-    assert [(job["way"], job["lr"], job["max_epochs"]) for job in saved] == [("grid", 3e-4, 30)]
-
-
 def test_regret_is_against_the_fit_that_the_development_rows_choose(harness):
     fresh = harness["fresh"]
     args = options(harness, cells=["ncbi", "sst2"], sizes=[100])

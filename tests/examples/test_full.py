@@ -46,28 +46,6 @@ def test_a_machine_without_a_gpu_runs_the_sets_that_are_named(harness, tmp_path)
     )
 
 
-def test_jobs_are_all_different_and_the_first_ones_tell_most(harness):
-    full = harness["full"]
-    found = list(full.jobs())
-    assert len({full.key(job) for job in found}) == len(found)
-    assert [job["task"] for job in found[: len(full.ALL)]] == ["gmb_10k"] * len(full.ALL)
-    seeds = [job["seed"] for job in found]
-    assert seeds.index(2) > len(seeds) - 1 - seeds[::-1].index(1)  # two seeds of all come first
-
-
-def test_a_record_is_not_made_again_and_long_fits_get_two_seeds(harness, tmp_path, monkeypatch):
-    full = harness["full"]
-    monkeypatch.setattr(full, "estimate", lambda folder, job: 5.0 if "read" in str(job) else 50.0)
-    args = argparse.Namespace(small=False, sets=None, data=tmp_path)
-    args.records = tmp_path / "full.jsonl"
-    before = full.missing(args)
-    assert {job["seed"] for job in before if "reader" in job} == set(range(full.MOST_SEEDS))
-    assert {job["seed"] for job in before if "reader" not in job} == {0, 1}
-    record = {"job": before[0], "loss": full.described(before[0])}
-    full.append(args.records, record)
-    assert full.missing(args) == before[1:]
-
-
 @pytest.mark.parametrize(
     "loss",
     [{"loss": "ce", "start": "zero"}, {"loss": "dsc", "max_epochs": "auto", "precision": "fp32"}],
@@ -117,21 +95,3 @@ def test_k_is_chosen_on_development_rows(harness):
     one, five = (record(weighted | {"loss__K": K}, 0, score) for K, score in ((1, 0.5), (5, 0.4)))
     five["plain"] = {"dev": {"score": 0.6}, "test": {"score": 0.3}}
     assert page.means([one, five], "plain") == pytest.approx({"weighted_ce": 30.0})
-
-
-def test_weights_travel_in_pieces(harness, tmp_path, monkeypatch):
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    full, encoder = harness["full"], tmp_path / "encoder"
-    encoder.mkdir()
-    weights = {"a": torch.arange(300.0), "b": torch.arange(5)}
-    save_file(weights, encoder / "model.safetensors")
-    (encoder / "config.json").write_text("{}")
-    monkeypatch.setattr(full, "PIECE", 100)
-    full.pack(encoder, tmp_path / "pieces")
-    assert len(list((tmp_path / "pieces").glob("weights.*"))) > 3
-    full.join(tmp_path / "again", tmp_path / "pieces")
-    again = load_file(tmp_path / "again" / "model.safetensors")
-    assert all(torch.equal(again[name], weights[name]) for name in weights)
-    assert (tmp_path / "again" / "config.json").read_text() == "{}"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,21 +46,6 @@ def play(harness: Any, table: str, task: str, seeds: int) -> list[dict[str, Any]
         record = finished(job, 0.5 - abs(job["lr"] - 1e-4) - 0.01 * job["seed"])
         records.append({**record, "loss": repr(run.loss_of(job))})
     return records
-
-
-def test_candidates_compete_once_and_the_winner_runs_with_every_seed(harness):
-    records = play(harness, "rivals", "wnut17", seeds=3)
-    jobs = [record["job"] for record in records]
-    rates = [
-        job["lr"] for job in jobs if job["loss"] == "ce" and not {"sampler", "loss__tau"} & set(job)
-    ]
-    assert sorted(rates) == [3e-5, 1e-4, 1e-4, 1e-4, 3e-4, 1e-3]
-    # A row without rates of its own takes the one that cross-entropy chose.
-    assert {job["lr"] for job in jobs if job["loss"] in ("focal", "dsc")} == {1e-4}
-    focal = [job.get("loss__gamma", 2.0) for job in jobs if job["loss"] == "focal"]
-    assert sorted(focal) == [0.5, 1.0, 2.0, 2.0, 2.0, 5.0]
-    # "ce" and "ce, tuned" are one training.
-    assert len(jobs) == len({json.dumps(job, sort_keys=True) for job in jobs})
 
 
 def test_a_killed_run_goes_on_where_it_was(harness, tmp_path):
@@ -164,14 +147,6 @@ def test_paired_differences_say_how_many_pairs_each_data_set_has(harness):
     assert "not independent data sets" in text.replace("\n", " ")
 
 
-def test_a_row_alone_brings_cross_entropy_whose_rate_it_takes(harness):
-    run = harness["run"]
-    rivals = harness["experiments"].EXPERIMENTS["rivals"]
-    chosen = run.narrowed(rivals, ["wnut17"], ["weighted_ce"])
-    assert [row.label for row in chosen.rows] == ["ce", "weighted_ce"]
-    assert {job["loss"] for job in run.missing_jobs(chosen, [], 1, COMMON)} == {"ce"}
-
-
 def test_every_table_names_data_and_rows_that_exist(harness):
     experiments, tasks = harness["experiments"], harness["tasks"]
     for experiment in experiments.EXPERIMENTS.values():
@@ -196,80 +171,6 @@ def test_a_split_is_of_each_class_and_loses_nothing(harness, seed):
     assert all(
         known[x] == label for part in (train, dev, test) for x, label in zip(*part, strict=True)
     )
-
-
-def test_missing_data_and_unknown_names_are_said_before_the_work(harness, tmp_path, monkeypatch):
-    tasks, run = harness["tasks"], harness["run"]
-    with pytest.raises(SystemExit, match=r"wnut17train\.conll is missing"):
-        tasks.load("wnut17", tmp_path)
-    with pytest.raises(SystemExit, match="'nope' is unknown"):
-        tasks.load("nope", tmp_path)
-    with pytest.raises(SystemExit, match="nope"):
-        run.narrowed(harness["experiments"].EXPERIMENTS["table7"], None, ["nope"])
-    monkeypatch.setattr(run, "new_worker", lambda: pytest.fail("the work began"))
-    with pytest.raises(SystemExit, match=r"msr_paraphrase_train\.txt is missing"):
-        run.main(["table7", "--data", str(tmp_path)])
-
-
-@pytest.fixture
-def command(harness: Any, monkeypatch: Any) -> Callable[..., list[Any]]:
-    """Call `run.py` with threads for processes and no data; returns the jobs that were begun."""
-    run = harness["run"]
-    monkeypatch.setattr(run.tasks, "load", lambda *args: None)
-
-    def call(*argv: str, failing: dict[str, Exception]) -> list[Any]:
-        begun: list[Any] = []
-
-        def fake(job: dict[str, Any], *others: Any) -> dict[str, Any]:
-            begun.append(job)
-            if job["loss"] in failing:
-                raise failing[job["loss"]]
-            return {**finished(job, 0.5), "loss": run.described(job)}
-
-        monkeypatch.setattr(run, "run", fake)
-        monkeypatch.setattr(
-            run, "new_worker", lambda: begun.append("worker") or ThreadPoolExecutor(1)
-        )
-        try:
-            run.main([*argv, "--data", "FOLDER"])
-        except SystemExit as error:
-            begun.append(error)
-        return begun
-
-    return call
-
-
-@pytest.mark.parametrize(
-    ("error", "workers"), [(RuntimeError("no luck"), 2), (BrokenProcessPool("no luck"), 4)]
-)
-def test_a_run_that_fails_is_said_and_the_others_go_on(
-    harness, command, tmp_path, capsys, error, workers
-):
-    file = tmp_path / "runs.jsonl"
-    argv = ["table9", "--seeds", "2", "--workers", "2", "--out", str(file)]
-    *begun, end = command(*argv, failing={"dice": error})
-    # A process that is gone is replaced.
-    assert begun.count("worker") == workers
-    jobs = [job for job in begun if job != "worker"]
-    assert len(jobs) == len({harness["run"].key(job) for job in jobs}) == 6
-    kept = sorted(record["job"]["loss"] for record in harness["run"].read(file))
-    assert kept == ["ce", "ce", "dsc", "dsc"]
-    lines = str(end).splitlines()  # a message, and so status 1
-    assert ["'loss': 'dice'" in line and "no luck" in line for line in lines] == [True] * 2
-    assert capsys.readouterr().out.count("failed: ") == 2
-    # The next command tries them again, and nothing else.
-    again = [job for job in command(*argv, failing={}) if job != "worker"]
-    assert [job["loss"] for job in again] == ["dice"] * 2
-    assert len(harness["run"].read(file)) == 6
-
-
-def test_no_run_begins_past_the_hours(harness, command, tmp_path):
-    file = tmp_path / "runs.jsonl"
-    argv = ["table9", "--seeds", "2", "--out", str(file), "--hours"]
-    assert command(*argv, "0", failing={}) == ["worker"]
-    # Each run takes a second, one at a time.
-    jobs = [job for job in command(*argv, str(2.5 / 3600), failing={}) if job != "worker"]
-    assert len(jobs) == 3
 
 
 def test_the_stronger_cross_entropy_is_the_better_start_on_development_rows(harness):

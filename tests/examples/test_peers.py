@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -32,41 +31,6 @@ def record(peer: str, name: str, f1: float, **others: Any) -> dict[str, Any]:
     return known | others
 
 
-@pytest.mark.parametrize(("views", "epochs"), [(3, 1), (10, 1), (15, 1), (20, 2), (57, 5)])
-def test_rows_of_a_budget(harness, views, epochs):
-    places, found = harness["common"].rows_of_budget(10, views, seed=0)
-    assert found == epochs
-    # No row is seen twice as often as another but for the rest, and the budget is used.
-    counts = Counter(places)
-    assert views - epochs < len(places) * epochs <= views
-    assert set(counts.values()) <= {1, 2}
-    assert len(counts) == min(views, 10)
-
-
-@pytest.mark.parametrize(
-    "tags",
-    [
-        [],
-        ["O", "O"],
-        ["B-A", "I-A", "O", "B-B"],
-        ["B-A", "B-A", "I-A", "I-A"],
-        ["B-A", "I-B", "I-B"],  # a type begins without a B
-        ["I-A", "O", "I-A"],
-    ],
-)
-def test_spans_and_tags(harness, tags):
-    entities = pytest.importorskip("seqeval.metrics.sequence_labeling").get_entities(tags)
-    spans = harness["common"].spans_of(tags)
-    assert spans == [(first, last + 1, kind) for kind, first, last in entities]
-    back = harness["common"].tags_of(len(tags), spans)
-    assert harness["common"].spans_of(back) == spans
-
-
-def test_tags_of_spans_that_overlap(harness):
-    spans = [(1, 3, "B"), (0, 2, "A"), (3, 4, "C")]
-    assert harness["common"].tags_of(4, spans) == ["B-A", "I-A", "O", "B-C"]
-
-
 def test_the_scorer_is_that_of_seqeval(harness):
     seqeval = pytest.importorskip("seqeval.metrics")
     true = [["B-A", "I-A", "O", "B-B"], ["O", "B-A"], ["B-B", "I-B"]]
@@ -78,21 +42,6 @@ def test_the_scorer_is_that_of_seqeval(harness):
     labels = harness["peers"].score(["1", "0", "1"], ["1", "1", "0"], "texts", "1")
     assert labels == pytest.approx(0.5)
     assert harness["peers"].score(["1", "0"], ["0", "0"], "texts", "1") == 0
-
-
-def test_the_budget_is_filled(harness):
-    peers = harness["peers"]
-    # 10 s do not depend on the rows, 1.5 s of training neither, and each row takes 10 ms.
-    parts = {"start": 1.0, "import": 3.0, "train": 1.5 + 6.4, "predict": 6.0}
-    answer = {"views": 640, "parts": parts, "share": 1.0, "waited": 0.0}
-    views = peers.views_for(answer, 60)
-    assert 10 + 1.5 + views / 100 == pytest.approx(0.97 * 60, abs=0.02)
-    # A probe predicts a part of the rows.
-    probe = answer | {"parts": parts | {"predict": 1.2}, "share": 0.2}
-    assert peers.views_for(probe, 60) == views
-    # What other programs took is given back, and a budget too short for anything is one row.
-    assert peers.views_for(answer | {"waited": 5.0}, 60) == views + 500
-    assert peers.views_for(answer, 5) == 1
 
 
 def test_a_table_with_gaps(harness):
@@ -155,29 +104,6 @@ def options(tmp_path: Path, **others: Any) -> argparse.Namespace:
         **{"threads": 1, "nice": None, "records": tmp_path / "peers.jsonl", "model": "model"},
     }
     return argparse.Namespace(**known | others)
-
-
-def test_what_is_missing(harness, tmp_path):
-    jobs, args = harness["peers"].jobs, options(tmp_path, minutes=[1.0])
-    missing = jobs(args, [])
-    assert [(job["peer"], job["set"]) for job in missing[:4]] == [
-        *[("skdice", "sms"), ("skdice", "wnut17"), ("TF-IDF", "sms"), ("CRF", "wnut17")]
-    ]
-    failed = {**missing[0], "error": "it broke"}
-    assert len(jobs(args, [failed])) == len(missing) - 1
-    assert len(jobs(options(tmp_path, minutes=[1.0], retry=True), [failed])) == len(missing)
-    # The longer budget goes on with the setting that was better at the shorter one.
-    done = [
-        record("skdice", "sms", 80.0, dev_f1=70.0),
-        record("skdice", "sms", 70.0, dev_f1=71.0, setting="default"),
-    ]
-    later = jobs(options(tmp_path, settings=["better"], sets=["sms"], peers=["skdice"]), done)
-    assert [(job["minutes"], job["setting"]) for job in later] == [(5.0, "default")]
-    # A second seed goes on with what was better in the same time.
-    done.append(record("skdice", "sms", 90.0, minutes=5.0))
-    more = {"settings": ["better"], "sets": ["sms"], "peers": ["skdice"], "seed": 1}
-    found = [(job["minutes"], job["setting"]) for job in jobs(options(tmp_path, **more), done)]
-    assert found == [(1.0, "default"), (5.0, "advice")]
 
 
 PEER = """

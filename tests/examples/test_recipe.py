@@ -39,23 +39,6 @@ def record(job: dict[str, Any], dev: float, test: float) -> dict[str, Any]:
     return {"job": job, **known, "plain": scores}
 
 
-def test_every_run_is_asked_for_once_and_none_of_the_grid_is_too_long(harness):
-    recipe = harness["recipe"]
-    args = options(harness)
-    jobs = list(recipe.missing_jobs(args, []))
-    keys = {harness["run"].key(job) for job in jobs}
-    assert len(keys) == len(jobs)
-    of_grid = [job for job in jobs if job["lr"] in args.rates and job["max_epochs"] in args.epochs]
-    assert all(job["train_rows"] * job["max_epochs"] <= recipe.MOST for job in of_grid)
-    # Of 100 rows: 4 of the grid, which hold the default, and 2 of others; of 2,000: 2, 1 and 2.
-    assert len(jobs) == 2 * (4 + 2 + 2 + 1 + 2)
-    highest = {**vars(args), "rates": [1e-3], "sizes": [400, 2000], "rows": ["grid"]}
-    rows = [j["train_rows"] for j in recipe.missing_jobs(argparse.Namespace(**highest), [])]
-    assert rows == [400, 400] * 2  # of two seeds
-    records = [record(job, 0.5, 0.5) for job in jobs[:7]]
-    assert list(recipe.missing_jobs(args, records)) == jobs[7:]
-
-
 def test_regret_is_against_the_row_that_the_development_rows_choose(harness, tmp_path):
     recipe = harness["recipe"]
     args = options(harness, seeds=1, sizes=[100])

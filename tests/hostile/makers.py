@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from imblearn.over_sampling import RandomOverSampler
 from sklearn.base import clone
 
 import skdice
 from skdice.inspection import imbalance
 from skdice.losses import DiceLoss
 from skdice.model_selection import LossSearchCV
-from skdice.resampling import TextOverSampler
 
 WORDS = [
     ["anna", "met", "bob", "in", "rome"],
@@ -100,7 +100,7 @@ TABLE = {
     "compare_losses_seeds": 1,
     "background": "ham",
     "n_negative n_positive": 3,
-    "sampler": TextOverSampler(random_state=0),
+    "sampler": RandomOverSampler(random_state=0),
 }
 PLAIN = {name: value for names, value in TABLE.items() for name in names.split()}
 
@@ -196,12 +196,6 @@ class Makers:
 
     a_BiasTunedTagger_estimator = a_BiasTunedClassifier_estimator  # noqa: N815
     a_LossSearchCV_estimator = a_BiasTunedClassifier_estimator  # noqa: N815
-
-    @functools.cache  # noqa: B019
-    def a_RejectDisplay_from_estimator_estimator(self, kind: str) -> Any:  # noqa: N802
-        X, y = self.a_X(kind), self.a_y(kind)
-        settings = {"reject": 0.2, "reject_label": "?" if isinstance(y[0], str) else -1}
-        return skdice.BiasTunedClassifier(self.model(kind), cv="prefit", **settings).fit(X, y)
 
     def a_backbone(self, kind: str) -> Any:
         return self.backbone

@@ -27,7 +27,6 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
     TfidfClassifier,
-    TransformerFeatures,
 )
 from skdice.inspection import next_to_label, suspect_labels
 from skdice.inspection.next_rows import key_of
@@ -37,15 +36,6 @@ from skdice.tasks import TASKS
 X, Y = make_classification(120, 4, weights=[0.8], random_state=0)
 MODEL = LogisticRegression().fit(X[:60], Y[:60])
 POOL = X[60:]
-
-
-def farthest_first(vectors, n, first=0):
-    """Greedy k-centre, by its definition."""
-    places = [first]
-    while len(places) < n:
-        gaps = [min(np.linalg.norm(v - vectors[p]) for p in places) for v in vectors]
-        places.append(int(np.argmax(gaps)))
-    return places
 
 
 def test_the_probability_of_the_positive_class():
@@ -64,16 +54,6 @@ def test_the_least_margin():
     found = next_to_label(MODEL, POOL, 7, strategy="margin")
     assert found.row.tolist() == np.argsort(best[:, 1] - best[:, 0])[:7].tolist()
     assert set(found.reason) == {"uncertain"}
-
-
-def test_the_spread_is_greedy_k_centre():
-    found = next_to_label(MODEL, POOL, 9, strategy="spread")
-    middle = np.linalg.norm(POOL - POOL.mean(axis=0), axis=1).argmin()
-    assert found.row.tolist() == farthest_first(POOL, 9, int(middle))
-    vectors = POOL[:, :1]
-    found = next_to_label(MODEL, POOL, 9, strategy="spread", vectors=vectors)
-    middle = np.abs(vectors - vectors.mean()).argmin()
-    assert found.row.tolist() == farthest_first(vectors, 9, int(middle))
 
 
 def test_mixed_is_half_and_half():
@@ -118,7 +98,7 @@ def test_several_labels_are_summed(model):
     np.testing.assert_allclose(found.score, np.sort(doubt)[::-1][:8])
 
 
-@pytest.mark.parametrize("strategy", ["mixed", "positives", "margin", "spread"])
+@pytest.mark.parametrize("strategy", ["mixed", "positives", "margin"])
 def test_equal_rows_are_given_once_and_no_more_than_there_are(strategy):
     pool = np.repeat(POOL[:10], 3, axis=0)
     assert sorted(next_to_label(MODEL, pool, 50, strategy=strategy).row) == list(range(0, 30, 3))
@@ -131,7 +111,7 @@ def test_equal_rows_are_given_once_and_no_more_than_there_are(strategy):
 def test_rows_that_differ_in_no_value():
     """The two zeros are equal; texts are but for case and white space; pairs are two texts."""
     pool = np.array([[0.0, 1.0, 0, 0], [-0.0, 1.0, 0, 0], [0.0, -1.0, 0, 0]])
-    assert sorted(next_to_label(MODEL, pool, 3, strategy="spread").row) == [0, 2]
+    assert sorted(next_to_label(MODEL, pool, 3).row) == [0, 2]
     assert sorted(next_to_label(MODEL, pool.astype("f4"), 3).row) == [0, 2]
     assert sorted(next_to_label(MODEL, sparse.csr_matrix(pool), 3).row) == [0, 2]
     assert key_of(("a", "b | c")) != key_of(("a | b", "c"))
@@ -143,7 +123,6 @@ def test_a_model_of_one_class_doubts_no_row(strategy):
     model = DecisionTreeClassifier().fit(X, np.ones(len(X)))
     with pytest.raises(ValueError, match=r"estimator knows one class only \(1.0\)"):
         next_to_label(model, POOL, 3, strategy=strategy)
-    assert len(next_to_label(model, POOL, 3, strategy="spread")) == 3
     one_label = OneVsRestClassifier(LogisticRegression()).fit(X, Y[:, None])  # yes or no
     p = one_label.predict_proba(POOL)
     assert p.shape == (60, 2)
@@ -196,10 +175,6 @@ def test_a_missing_text_is_named_by_its_row(missing, kind):
 def test_models_inside_of_others():
     pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
     search = GridSearchCV(pipe, {"logisticregression__C": [1.0]}, cv=2).fit(X, Y)
-    expected = next_to_label(pipe, POOL, 6, strategy="spread")
-    assert next_to_label(search, POOL, 6, strategy="spread").equals(expected)
-    vectors = pipe[0].transform(POOL)
-    assert next_to_label(pipe, POOL, 6, strategy="spread", vectors=vectors).equals(expected)
     assert next_to_label(search, POOL, 6).equals(next_to_label(pipe, POOL, 6))
     for positive in (0, 1):  # of the tuner, whatever its classifier may know
         tuned = BiasTunedClassifier(LogisticRegression(), cv=0.5, pos_label=positive).fit(X, Y)
@@ -218,18 +193,11 @@ def test_texts_and_pairs(tiny_backbone):
     found = next_to_label(model, TEXTS, 6)
     assert sorted(found.row) == [0, 1, 3, 4, 5]
     assert found.text.tolist() == [TEXTS[i] for i in found.row]
-    vectors = TransformerFeatures(backbone=tiny_backbone).fit(TEXTS)
-    vectors.encoder_ = model.net_.module_.encoder
-    found = next_to_label(model, TEXTS, 3, strategy="spread")
-    given = next_to_label(model, TEXTS, 3, strategy="spread", vectors=vectors.transform(TEXTS))
-    assert found.row.tolist() == given.row.tolist()
     pairs = [(text, "now") for text in TEXTS]
     model.fit(pairs, labels)
     assert set(next_to_label(model, pairs, 2).text) <= {f"{text} | now" for text in TEXTS}
     plain = TfidfClassifier(random_state=0).fit(TEXTS, labels)
     assert len(next_to_label(plain, TEXTS, 2, strategy="mixed")) == 2
-    with pytest.raises(TypeError, match=r"vectors=None, and TfidfClassifier has no vectors"):
-        next_to_label(plain, TEXTS, 2, strategy="spread")
 
 
 class Outside(BaseEstimator):
@@ -257,8 +225,7 @@ def test_taggers_and_recognizers(tiny_backbone, sentences):
     found = next_to_label(tagger, pool, 4, strategy="positives")
     np.testing.assert_allclose(found.score, sorted((sum(1 - p) for p in outside), reverse=True)[:4])
     assert found.text.tolist() == [" ".join(pool[i]) for i in found.row]
-    for strategy in ("mixed", "spread"):
-        assert len(next_to_label(tagger, pool, 20, strategy=strategy)) == 10
+    assert len(next_to_label(tagger, pool, 20)) == 10
     nothing = next_to_label(tagger, [[], []], 3)
     assert nothing[["row", "score"]].values.tolist() == [[0, 0.0]]
     with pytest.raises(ValueError, match=r"estimator knows one class only \('O'\)"):
@@ -270,7 +237,6 @@ def test_taggers_and_recognizers(tiny_backbone, sentences):
     doubt = [sum(1 - t[:, -1] + t[:, -2]) for t in best]
     found = next_to_label(recognizer, texts, 3, strategy="margin")
     np.testing.assert_allclose(found.score, sorted(doubt, reverse=True))
-    assert len(next_to_label(recognizer, texts, 3, strategy="spread")) == 3
 
 
 def test_a_list_without_pandas(without):
@@ -286,8 +252,6 @@ def test_a_list_without_pandas(without):
         ({"n": 0}, "n=0 must be at least 1"),
         ({"n": "3"}, "n='3' must be an integer"),
         ({"strategy": "best"}, "strategy='best' must be one of"),
-        ({"vectors": POOL[:3]}, "vectors has 3 rows and pool 60"),
-        ({"vectors": "a"}, "vectors='a' must hold numbers"),
         ({"pool": []}, "pool"),
         ({"pool": "text"}, "pool"),
         ({"pool": [[np.nan] * 4]}, "pool"),

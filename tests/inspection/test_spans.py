@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdice.inspection import SpanConfusionDisplay, show_tags, span_errors, span_probabilities
+from skdice.inspection import SpanConfusionDisplay, show_tags, span_errors
 from skdice.metrics import span_report
 from skdice.tags.schemes import get_spans
 
@@ -40,37 +40,22 @@ def test_columns_of_errors():
     X = [["the", "Bank", "of", "Oslo"], ["it", "rains"]]
     true = [["O", "B-ORG", "I-ORG", "I-ORG"], ["O", "O"]]
     pred = [["O", "O", "O", "B-LOC"], ["O", "B-LOC"]]
-    given = [np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6]]), np.full((2, 2), 0.5)]
-    found = span_errors(true, pred, X, proba=given)
+    found = span_errors(true, pred, X)
     assert found.astype(object).where(found.notna(), None).to_dict("records") == [
         {
             "row": 0, "kind": "both", "true_type": "ORG", "true_start": 1, "true_end": 4,
-            "pred_type": "LOC", "pred_start": 3, "pred_end": 4, "confidence": 0.6, "text": "Oslo",
+            "pred_type": "LOC", "pred_start": 3, "pred_end": 4, "text": "Oslo",
             "sentence": "the Bank of Oslo",
         },
         {
             "row": 1, "kind": "spurious", "true_type": None, "true_start": None,
             "true_end": None, "pred_type": "LOC", "pred_start": 1, "pred_end": 2,
-            "confidence": 0.5, "text": "rains", "sentence": "it rains",
+            "text": "rains", "sentence": "it rains",
         },
     ]  # fmt: skip
-    classes = ["B-LOC", "B-ORG", "I-ORG", "O"]
-    proba = [np.random.default_rng(i).dirichlet(np.ones(4), size=n) for i, n in enumerate((4, 2))]
-    errors = span_errors(
-        [*true, []], [*pred, []], proba=[*proba, np.empty((0, 4))], classes=classes
-    )
-    spans = [[("LOC", 3, 4)], [("LOC", 1, 2)]]
-    scores = np.concatenate(span_probabilities(proba, spans, classes, scheme="iob2"))
-    np.testing.assert_allclose(errors.confidence, scores)
-    missed = span_errors(true[:1], [["O"] * 4], proba=proba[:1], classes=classes)
-    expected = span_probabilities(proba[:1], [[("ORG", 1, 4)]], classes)[0]
-    np.testing.assert_allclose(missed.confidence, expected)
-    with pytest.raises(ValueError, match=r"proba\[0\] has 4 columns"):
-        span_errors(true, pred, proba=proba, classes=["O"])
     assert len(span_errors(true, true)) == 0
-    for name, bad in (("X", {"X": X[:1]}), ("proba", {"proba": given[::-1]})):
-        with pytest.raises(ValueError, match=name):
-            span_errors(true, pred, **bad)
+    with pytest.raises(ValueError, match="X and y_true differ"):
+        span_errors(true, pred, X[:1])
 
 
 def test_errors_without_pandas(without):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from skdice.metrics import span_precision_recall_fscore_support, span_report
 from skdice.metrics.partial_credit import MODES, credit
-from skdice.tags.pairing import pairs_by_token
 from skdice.tags.schemes import to_tags
 
 
@@ -30,7 +29,6 @@ BY_HAND = {
     "exact": 2 / 5,
     "partial": 3 / 5,  # 2 whole, 2 halves
     "type": 2 / 5,
-    "fair": 1 / (1 + 3 * 0.5 + 1),  # 3 errors of a pair, one spurious, one missed
 }
 
 
@@ -56,7 +54,6 @@ def test_rows_of_types_by_hand():
         "exact": ((1 / 2, 1 / 5), 0),
         "partial": ((1.5 / 2, 1.5 / 5), 0),
         "type": ((2 / 2, 2 / 5), 0),
-        "fair": ((1 / (1 + 0.5), 1 / (1 + 3 * 0.5 + 1)), 0),
     }
     for mode, (of_p, of_q) in rows.items():
         assert scores(TRUE, PRED, mode, "P")[:2] == pytest.approx(of_p), mode
@@ -80,8 +77,6 @@ def test_the_default_is_as_before():
     of_types = span_precision_recall_fscore_support(*tags)
     for i, kind in enumerate("PQ"):
         assert tuple(report[kind].values()) == pytest.approx(tuple(v[i] for v in of_types))
-    assert "micro avg" in span_report(*tags, mode="fair")
-    assert span_report([["O"]], [["O"]], mode="fair", output_dict=True)["micro avg"]["f1"] == 0
     with pytest.raises(ValueError, match="mode='half' must be one of"):
         span_report(*tags, mode="half")
 
@@ -95,33 +90,8 @@ def test_plain_tags_are_spans_of_a_token():
         "exact": 4 / 5,
         "partial": 4 / 5,
         "type": 2 / 5,
-        "fair": 2 / 4,
     }
     assert f1 == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("true", "pred", "expected"),
-    [
-        # A span in two parts is two errors of borders, not one and a spurious span.
-        ([("A", 0, 4)], [("A", 0, 2), ("A", 2, 4)], [(0, 0), (0, 1)]),
-        ([("A", 0, 2), ("A", 2, 4)], [("A", 0, 4)], [(0, 0), (1, 0)]),
-        # The tokens of the first pair are counted, so the second true span has none to share.
-        ([("A", 0, 2), ("B", 2, 3)], [("A", 0, 2)], [(0, 0), (1, None)]),
-        # The same type comes before a larger overlap.
-        ([("A", 0, 4)], [("B", 0, 3), ("A", 3, 5)], [(0, 1), (0, 0)]),
-        # A larger overlap comes first; the other shares no token that is not counted.
-        ([("A", 1, 4), ("A", 4, 5)], [("A", 0, 2), ("A", 2, 5)], [(1, 1), (0, 0)]),
-        ([("A", 0, 1)], [("B", 0, 1)], [(0, 0)]),
-        ([("A", 0, 1)], [], [(0, None)]),
-        ([], [("A", 0, 1)], [(None, 0)]),
-    ],
-)
-def test_each_error_once_by_hand(true, pred, expected):
-    found = pairs_by_token(true, pred)
-    place = [{span: i for i, span in enumerate(spans)} for spans in (true, pred)]
-    indices = [tuple(p.get(span) for p, span in zip(place, pair, strict=True)) for pair in found]
-    assert sorted(indices, key=str) == sorted(expected, key=str)
 
 
 @st.composite
@@ -162,22 +132,3 @@ def test_credit_is_that_of_the_best_pairing(rows):
             n_pred, n_true = (sum(len(row[side]) for row in alone) for side in (1, 0))
             hits = sum(best_pairing(*row, worth) for row in alone)
             assert counts.tolist() == [hits, n_pred, n_true]
-
-
-@settings(deadline=None, max_examples=200)
-@given(spans(), spans())
-def test_each_span_is_right_or_in_an_error(true, pred):
-    pairs = pairs_by_token(true, pred)
-    for side, given_spans in ((0, true), (1, pred)):
-        assert {pair[side] for pair in pairs} - {None} == set(given_spans)
-    assert sorted(pair for pair in pairs if pair[0] == pair[1]) == sorted(
-        pair for pair in zip(true, true, strict=True) if pair[0] in pred
-    )
-    for right, wrong in pairs:
-        others = [p for p in pairs if p != (right, wrong)]
-        if right is None or wrong is None:  # what is alone is in no other pair
-            assert not any(span in pair for pair in others for span in (right, wrong) if span)
-        else:
-            assert min(right[2], wrong[2]) > max(right[1], wrong[1])
-            if right[1:] == wrong[1:]:
-                assert not any(right in pair or wrong in pair for pair in others)

@@ -20,15 +20,10 @@ from skdice.metrics import (
     Fbeta,
     span_f1_score,
     span_f1_scorer,
-    span_macro_f1_scorer,
     span_precision_recall_fscore_support,
     span_precision_score,
-    span_precision_scorer,
     span_recall_score,
-    span_recall_scorer,
     span_report,
-    token_f1_score,
-    token_f1_scorer,
 )
 from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.tags import convert_scheme
@@ -86,7 +81,7 @@ def test_equals_seqeval(scheme, data):
 
 @settings(deadline=None, max_examples=100)
 @given(st.data())
-def test_token_f1_equals_scikit_learn(data):
+def test_plain_tags_score_as_scikit_learn(data):
     y_true, y_pred = data.draw(pairs("BI"))
     flat_true, flat_pred = ([t for row in rows for t in row] for rows in (y_true, y_pred))
     labels = sorted({*flat_true, *flat_pred} - {"O"})
@@ -95,18 +90,17 @@ def test_token_f1_equals_scikit_learn(data):
             expected = f1_score(
                 flat_true, flat_pred, labels=labels, average=average, zero_division=0
             )
-            assert token_f1_score(y_true, y_pred, average=average) == pytest.approx(expected)
+            found = span_f1_score(y_true, y_pred, scheme="plain", average=average)
+            assert found == pytest.approx(expected)
     if flat_true:
         accuracy = np.mean([a == b for a, b in zip(flat_true, flat_pred, strict=True)])
-        assert token_f1_score(y_true, y_pred, background=None) == pytest.approx(accuracy)
-        tokens = token_f1_score(y_true, y_pred)  # O is no type in any scheme
-        assert span_f1_score(y_true, y_pred, scheme="plain") == pytest.approx(tokens)
+        every = span_f1_score(y_true, y_pred, scheme="plain", labels=[*labels, "O"])
+        assert every == pytest.approx(accuracy)
 
 
 def test_zero_division_and_labels():
     y_true, y_pred = [["B-A", "O", "B-B"]], [["B-A", "B-C", "O"]]
     assert span_precision_score([["O"]], [["O"]], scheme="iob2") == 0
-    assert span_f1_score([["O"]], [["O"]], scheme="iob2", zero_division=1.0) == 1
     assert span_f1_score([["O"]], [["O"]], scheme="iob2", average="macro") == 0
     precision, recall, fscore, support = span_precision_recall_fscore_support(
         y_true, y_pred, labels=["B", "A"], average=None
@@ -146,7 +140,7 @@ def test_errors_name_the_sentence():
 
 @pytest.mark.parametrize(
     "score",
-    [span_f1_score, span_precision_recall_fscore_support, span_report, token_f1_score],
+    [span_f1_score, span_precision_recall_fscore_support, span_report],
 )
 def test_what_is_no_list_of_tags_is_named(score):
     flat, rows = ["B-PER", "I-PER", "O"], [["B-PER", "I-PER", "O"]]
@@ -179,20 +173,10 @@ class Echo(BaseEstimator):
         return rows
 
 
-@pytest.mark.parametrize(
-    "scorer",
-    [
-        span_f1_scorer,
-        span_macro_f1_scorer,
-        span_precision_scorer,
-        span_recall_scorer,
-        token_f1_scorer,
-    ],
-)
-def test_scorers_work_on_ragged_lists(scorer):
+def test_a_scorer_works_on_ragged_lists():
     X = [["B-A", "O"], ["B-B"], ["O", "B-A", "I-A"], ["B-A", "B-B"]]
-    assert cross_val_score(Echo(), X, X, cv=2, scoring=scorer).tolist() == [1, 1]
-    grid = GridSearchCV(Echo(), {"echo": [False, True]}, cv=2, scoring=scorer).fit(X, X)
+    assert cross_val_score(Echo(), X, X, cv=2, scoring=span_f1_scorer).tolist() == [1, 1]
+    grid = GridSearchCV(Echo(), {"echo": [False, True]}, cv=2, scoring=span_f1_scorer).fit(X, X)
     assert grid.best_params_ == {"echo": True}
     assert grid.cv_results_["mean_test_score"].tolist() == [0, 1]
 
@@ -256,7 +240,7 @@ def test_strict_mode_leaves_out_what_breaks_the_scheme():
         span_f1_score(true, pred, mode="nope")
 
 
-@pytest.mark.parametrize("score", [span_f1_score, span_report, token_f1_score])
+@pytest.mark.parametrize("score", [span_f1_score, span_report])
 def test_what_has_no_order_is_no_row_of_tags(score):
     rows = [["B-A", "O"]]
     for row in ({"B-A", "O"}, frozenset({"B-A", "O"}), {"B-A": 1, "O": 2}):
@@ -376,7 +360,7 @@ def test_a_prediction_is_compared_by_its_annotated_tokens():
         y_true, [["B-PER", "O", "B-LOC", "I-LOC", "I-LOC"]], average="micro"
     )
     assert (precision, recall) == (0.5, 1)
-    assert token_f1_score([["NOUN", None, "O"]], [["NOUN", "VERB", "O"]], background=None) == 1
+    assert span_f1_score([["NOUN", None, "O"]], [["NOUN", "VERB", "O"]], labels=["NOUN", "O"]) == 1
     assert span_report(y_true, y_true, output_dict=True).keys() >= {"PER"}
     assert convert_scheme([["S-PER", None, "B-X", "E-X", None]]) == [
         ["B-PER", None, "B-X", "I-X", None]

@@ -70,7 +70,7 @@ def test_long_texts_are_counted_as_fit_counts_them(tiny_backbone, set_recipe):
     set_recipe(UPDATES=10)
     made = []
     classifier.set_params(callbacks=[lengths_in(made)]).fit(X, y)
-    rows = ["ce_dice", "ce + TextUnderSampler"]
+    rows = ["ce_dice", "ce + RandomUnderSampler"]
     compare_losses(classifier, X, y, X_test=X, y_test=y, losses=rows, seeds=1)
     alone, plain, under = made
     assert plain == alone
@@ -148,7 +148,7 @@ def test_a_tuned_row_needs_rows_to_hold_out(labels):
     X = ["win money", *(f"lunch {i}" for i in range(len(labels) - 1))]
     nowhere = DiceSequenceClassifier(backbone="no/such-model")
     of_folds = ["tfidf + tuned"] if sum(labels) == 1 else []  # which two positives suffice for
-    for row in ("ce + tuned", "ce + TextOverSampler + prior", *of_folds):
+    for row in ("ce + tuned", "ce + RandomOverSampler + prior", *of_folds):
         with pytest.raises(ValueError, match=rf"the row '{row.split('+')[0]}.*is not possible"):
             compare_losses(
                 nowhere, X, labels, X_test=X, y_test=labels, losses=["tfidf", "ce", row], seeds=1,

@@ -17,7 +17,6 @@ from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.resampling import (
     EntityReplacement,
     TagOverSampler,
-    TextOverSampler,
 )
 from skdice.resampling.drawing import draw_rows
 from tests.fits import Tells
@@ -59,7 +58,8 @@ def test_validation_never_holds_a_resampled_duplicate(route, tiny_backbone):
     if route == "sampler":
         classifier.set_params(sampler=RandomOverSampler()).fit(TEXTS * 2, np.tile(Y, 2))
     else:
-        make_pipeline(TextOverSampler(random_state=0), classifier).fit(TEXTS * 2, np.tile(Y, 2))
+        column = np.reshape(TEXTS * 2, (-1, 1))
+        make_pipeline(RandomOverSampler(random_state=0), classifier).fit(column, np.tile(Y, 2))
     training, validation = seen.calls[0], seen.calls[1]
     assert not set(training) & set(validation)
     assert len(validation) == len(set(validation)) == 4

@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from skdice.datasets import load_town_notes
 from skdice.resampling import (
     EntityReplacement,
     TagOverSampler,
-    build_gazetteer,
+    table8_training_sets,
 )
 from skdice.tags.schemes import SCHEMES, get_spans, infer_scheme, to_tags
 from tests.resampling.corpus import X_TAGS, Y_TAGS, count_tokens, mentions
@@ -180,7 +182,6 @@ def test_names_with_punctuation_stay_as_they_are_spelt():
 def test_the_background_is_no_type_of_plain_tags():
     X = [["Ann", "never", "sleeps"], ["Rome", "is", "old"]]
     y = [["PER", "O", "O"], ["LOC", "O", "O"]]
-    assert build_gazetteer(X[:1], y[:1]) == {"PER": [["Ann"]]}
     assert TagOverSampler(random_state=0).fit_resample(X, y) == (X, y)
     gazetteer = {"PER": ["Bob"], "LOC": ["New York"], "O": ["always"]}
     swap = EntityReplacement(
@@ -192,22 +193,11 @@ def test_the_background_is_no_type_of_plain_tags():
     assert list(zip(X_new[2:], y_new[2:], strict=True)) == expected
 
 
-def test_replacement_with_a_rate():
-    gazetteer = {"P": [f"p{i}" for i in range(50)]}
-    texts = ["p0 p1 p2 p3", *["rest"] * 401]
-    swap = EntityReplacement(gazetteer=gazetteer, rate=0.5, random_state=0)
-    X, _ = swap.fit_resample(texts, [1] + [0] * 401)
-    kept = [sum(a == b for a, b in zip(x.split(), texts[0].split(), strict=True)) for x in X[402:]]
-    assert 1.7 < np.mean(kept) < 2.1
-    assert max(kept) == 3  # at least one is swapped
-
-
 def test_gazetteer_of_the_shipped_corpus():
     X, y = load_town_notes(subset="train")
-    gazetteer = build_gazetteer(X, y)
-    assert sum(map(len, gazetteer.values())) > 50
     sampler = EntityReplacement(random_state=0)
     _, y_new = sampler.fit_resample(X, y)
+    assert sum(map(len, sampler.gazetteer_.values())) > 50
     counts = mentions(y_new)
     assert min(counts.values()) >= max(mentions(y).values())
 
@@ -226,3 +216,26 @@ def test_replacement_in_frames_of_every_kind(dtype):
         assert rows == [*texts, "bob sings"]
         assert list(y_new) == [*labels, "a"]
         assert X_new.index.tolist() == [0, 1, 2, 3]
+
+
+def test_other_containers_grow_into_lists():
+    gazetteer = {"PER": ["Ann", "Bo"]}
+    X, y = ["Ann rests", "it rains", "it is late"], [1, 0, 0]
+    expected = EntityReplacement(gazetteer=gazetteer, random_state=0).fit_resample(X, y)
+    for kind in (pl.Series, pa.array):
+        rows, labels = EntityReplacement(gazetteer=gazetteer, random_state=0).fit_resample(
+            kind(X), kind(y)
+        )
+        assert rows == expected[0]
+        assert np.array(labels).tolist() == expected[1]
+    sets = table8_training_sets(pl.Series(X), pl.Series(y), random_state=0)
+    assert {name: len(rows) for name, (rows, _) in sets.items()} == {
+        name: len(rows) for name, (rows, _) in table8_training_sets(X, y, random_state=0).items()
+    }
+
+
+@pytest.mark.parametrize("odd", [memoryview(b"abc"), b"abc", "abc", {"a", "b", "c"}, iter("abc")])
+def test_rows_that_are_none_are_refused(odd):
+    for X, y in ((odd, ["a", "b", "a"]), (["x", "y", "z"], odd)):
+        with pytest.raises((TypeError, ValueError)):
+            EntityReplacement().fit_resample(X, y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from numbers import Integral
@@ -163,28 +163,6 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
             for train, held in splits
         ]
 
-    def _check_evidence(
-        self, X: Any, y: Any, n_true: Callable[[Any], int], splits: Any = None
-    ) -> None:
-        """Refuse, before anything is trained, a strict bound for which there are too few rows.
-
-        All rows are to tune on, or those that `splits` hold out; `n_true` counts the positives.
-        """
-        if not (isinstance(self.scoring, Bound) and self.scoring.strict):
-            return
-        if splits is not None:
-            held = np.unique(np.concatenate([held for _, held in splits]))
-            X, y = take(X, held), take(y, held)
-        first, _ = _first_of_equals(zip(row_keys(X), row_keys(y), strict=True))
-        there, needed, what = self.scoring._least_evidence(len(first), n_true(take(y, first)))
-        if needed > there:
-            share = self.scoring._in_words(self.scoring._share)
-            raise ValueError(
-                f"scoring={self.scoring!r} cannot be promised: there are {there} {what} to tune "
-                f"on, too few for {share} at {100 * self.scoring.confidence:g}% confidence even "
-                "if all are decided right: give more rows, ask for less, or leave out strict=True"
-            )
-
     @checked
     def save_pretrained(
         self,
@@ -264,7 +242,7 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
             tuned.sharpness_ = float(getattr(tuned, "sharpness_", 1.0) * self.temperature_)
         return tuned
 
-    def _search(self, rows: Any, objective: Any, logits: np.ndarray, truth: np.ndarray) -> Any:
+    def _search(self, rows: Any, objective: Any) -> Any:
         """The biases of `rows` that come nearest to the objective."""
         draws, per_class = int(self.n_bootstraps), self.bias == "per_class"
         return tune(rows, objective, per_class=per_class, n_draws=draws)
@@ -286,17 +264,13 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
             row = int(np.isnan(logits).any(axis=1).argmax())
             what = f"{type(self.estimator_).__name__} gives NaN as a probability"
             raise ValueError(f"{what}, for held-out row or token {row}: look at its X, or its fit")
-        try:
-            if objective == LOG_LOSS:
-                self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
-                return
-            if isinstance(objective, Bound):
-                held = [zip(row_keys(part.X), row_keys(part.y), strict=True) for part in parts]
-                rows = rows.take(_first_of_equals(chain.from_iterable(held))[0])
-            tuning = self._search(rows, objective, logits, truth)
-        except Exception as error:  # of a function of the user's too
-            error.estimator = self.estimator_  # type: ignore[attr-defined]
-            raise
+        if objective == LOG_LOSS:
+            self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
+            return
+        if isinstance(objective, Bound):
+            held = [zip(row_keys(part.X), row_keys(part.y), strict=True) for part in parts]
+            rows = rows.take(_first_of_equals(chain.from_iterable(held))[0])
+        tuning = self._search(rows, objective)
         self.bias_ = self._class_biases(tuning.bias)
         self.bound_ = tuning.promise
         if len(tuning.biases):

@@ -100,10 +100,10 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     threshold_ : float
         Of two classes, the probability of `estimator_` above which a row is positive.
     thresholds_ : dict of float
-        The same by name, of each of several labels or of the positive class. Where rows are left
-        to a person, the two probabilities between which they are.
+        The same by name, of each of several labels or of the positive class.
     reject_margin_ : float
-        Log-odds to another decision below which a row is left to a person.
+        Log-odds to another decision below which a row is left to a person: of two classes a row
+        whose log-odds are less than twice as far below the threshold's.
     tuned_for_ : dict
         What the decision was tuned for: the ``"objective"`` in words and, of a `Cost`, the
         ``"cost"`` of each truth (rows) and prediction in the order of `classes_`, or, with several
@@ -195,9 +195,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         ------
         ValueError
             For bad parameters, if one of `X_val` and `y_val` is missing, or if they share no label
-            with `y`. Also if a bound with ``strict=True`` cannot be promised: before training where
-            the number of rows tells, and else afterwards, where the error's `estimator` is the
-            fitted classifier.
+            with `y`.
 
         Warns
         -----
@@ -218,15 +216,12 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         positive = self._positive_of_two(labels, classes, prefit) if kind == "two" else None
         resolve_scoring(self.scoring, kind, classes, positive)
         self._check_rejecting(classes, several)
-        n_positives = partial(_n_positives, classes, positive)
         splits: Any = ()
         if X_val is not None:
             y_val = _validation_targets(y_val, labels, classes, several)
-            _check_like(X, X_val, y_val)
-            self._check_evidence(X_val, y_val, n_positives)
+            check_consistent_length(X_val, y_val)
         elif not prefit:
             splits = self._folds(X, labels, groups)
-            self._check_evidence(X, y, n_positives, splits)
         parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
         self._learn_classes(labels, classes, several)
         held = self._held_out(parts)
@@ -351,20 +346,16 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return float(expit(self.bias_[1 - at] - self.bias_[at] + margin))
 
     @property
-    def thresholds_(self) -> dict[Any, Any]:
-        """Probabilities of the estimator from which on a row has a label, by the label's name.
-
-        Where rows are left to a person, the two probabilities between which they are.
-        """
+    def thresholds_(self) -> dict[Any, float]:
+        """Probabilities of the estimator from which on a row has a label, by the label's name."""
         check_is_fitted(self)
-        names, bias, margin = self.classes_.tolist(), self.bias_, self.reject_margin_
+        names = self.classes_.tolist()
         if not self.multilabel_:
-            at = self.positive_ if self.threshold_ else 0  # refuses more than two classes
-            names, bias = [names[at]], bias[[at]] - bias[1 - at]
-        lower, upper = expit(-margin - bias).tolist(), expit(margin - bias).tolist()
-        return dict(zip(names, zip(lower, upper, strict=True) if margin else upper, strict=True))
+            threshold = self.threshold_  # refuses more than two classes
+            return {names[self.positive_]: threshold}
+        return dict(zip(names, expit(self.reject_margin_ - self.bias_).tolist(), strict=True))
 
-    def _search(self, rows: Any, objective: Any, logits: np.ndarray, truth: np.ndarray) -> Tuning:
+    def _search(self, rows: Any, objective: Any) -> Tuning:
         """The biases that come nearest to the objective, also where rows are left out."""
         if isinstance(objective, RejectAt):
             bias, self.reject_margin_, promise = reject_at(rows, objective)
@@ -373,7 +364,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             draws = int(self.n_bootstraps)
             tuning, self.reject_margin_ = tune_rejecting(rows, objective, self.reject, draws)
             return tuning
-        tuning = super()._search(rows, objective, logits, truth)
+        tuning = super()._search(rows, objective)
         if self.reject:
             self.reject_margin_ = best_margin(rows, tuning.bias, objective, self.reject)
         return tuning
@@ -456,13 +447,6 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
 
 
-def _n_positives(classes: np.ndarray, positive: int | None, y: Any) -> int:
-    """Positives of `y`, before a model is fitted."""
-    if positive is None:
-        return int((known_labels(y, classes, True, missing=True) == 1).sum())
-    return int(np.sum(np.asarray(y) == classes[positive]))
-
-
 def _validation_targets(
     y_val: Any, labels: np.ndarray, classes: np.ndarray, several: bool
 ) -> np.ndarray:
@@ -472,13 +456,6 @@ def _validation_targets(
     found: np.ndarray = column_or_1d(as_labels(y_val, name="y_val"))
     check_known(labels.tolist(), found.tolist(), "labels")
     return found
-
-
-def _check_like(X: Any, X_val: Any, y_val: Any) -> None:
-    """Refuse rows to tune on of another number than their labels, or of other columns than X."""
-    check_consistent_length(X_val, y_val)
-    if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
-        raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
 
 
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -494,9 +471,3 @@ def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if len(classes) > 1:
         return np.where(table == UNKNOWN, np.nan, table) if (table == UNKNOWN).any() else table
     return object_array([[name for name in classes.tolist() if row[0] == 1] for row in table])
-
-
-def _width(X: Any) -> int | None:
-    """The number of columns of a table, and None of what has none."""
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    return int(shape[1]) if len(shape) == 2 else None

@@ -129,9 +129,7 @@ class BiasTunedTagger(SpanScores, BiasTuned):
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or data, before anything is trained. Also if a bound with
-            ``strict=True`` cannot be promised: before training where the number of tagged tokens
-            tells, and else afterwards, where the error's `estimator` is the fitted tagger.
+            For bad parameters or data, before anything is trained.
 
         Warns
         -----
@@ -147,10 +145,8 @@ class BiasTunedTagger(SpanScores, BiasTuned):
         splits: Any = ()
         if X_val is not None:
             _, y_val = self.task.read(self.estimator, X_val, y_val)
-            self._check_evidence(X_val, y_val, _n_tagged)
         elif self.cv != "prefit":
             splits = self._folds(X, y, groups)
-            self._check_evidence(X, y, _n_tagged, splits)
         parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
         self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
         if hasattr(self.estimator_, "feature_names_in_"):
@@ -248,8 +244,3 @@ class BiasTunedTagger(SpanScores, BiasTuned):
             seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
         return n_folds.split(np.zeros(n_rows))
-
-
-def _n_tagged(y: Iterable[Any]) -> int:
-    """Tokens with a tag other than ``O``, or entities: at least as many as there are spans."""
-    return sum(tag not in ("O", None) for row in y for tag in row)

@@ -46,6 +46,8 @@ class Promise(NamedTuple):
 class Bound(Objective):
     """Base of the objectives that promise a bound for new rows, at least half as many.
 
+    Where it cannot be promised, `fit` warns, and takes the threshold of the best promise.
+
     The threshold is chosen on the same rows that show whether the bound holds. So thresholds are
     tested in an order that is fixed in advance, from the safest on, until one fails. A test is
     Fisher's: if the new rows missed the bound, then of all ways to divide old and new rows alike, a
@@ -71,14 +73,12 @@ class Bound(Objective):
 
     confidence: float = field(default=0.95, kw_only=True)
     each: bool = field(default=False, kw_only=True)
-    strict: bool = field(default=False, kw_only=True)
 
     parameter: ClassVar[str]  # of the bound, from 0 to `most`
     most: ClassVar[float] = 1
     measure: ClassVar[str]  # is bounded
     maximised: ClassVar[str]
     successes_are: ClassVar[str] = "positive"  # of the rows, in a warning
-    evidence: ClassVar[str] = "positives"  # or "rows", which the share is of
     loose_first: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -165,11 +165,6 @@ class Bound(Objective):
         """Share as the user gives it, with its name."""
         return f"{self.measure} {share:.3g}"
 
-    def _least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
-        """Evidence that rows can give at most and that the bound needs, and what is counted."""
-        there = n_rows if self.evidence == "rows" else n_true
-        return there, self._fewest_trials(self._share, there), self.evidence
-
     def _sure(
         self, successes: np.ndarray, trials: np.ndarray, share: float, levels: Sequence[float]
     ) -> list[np.ndarray]:
@@ -252,9 +247,6 @@ class RecallAtPrecision(OfPredicted):
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span is to reach it by itself, instead of all together.
-    strict : bool, default=False
-        Whether to raise where the bound cannot be promised, before training if the number of rows
-        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
 
     Notes
     -----
@@ -270,7 +262,7 @@ class RecallAtPrecision(OfPredicted):
     --------
     >>> from skdice.metrics import RecallAtPrecision
     >>> RecallAtPrecision(0.9)
-    RecallAtPrecision(confidence=0.95, each=False, strict=False, precision=0.9)
+    RecallAtPrecision(confidence=0.95, each=False, precision=0.9)
     """
 
     precision: float
@@ -293,9 +285,6 @@ class PrecisionAtRecall(Bound):
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span is to reach it by itself, instead of all together.
-    strict : bool, default=False
-        Whether to raise where the bound cannot be promised, before training if the number of rows
-        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
 
     Notes
     -----
@@ -306,7 +295,7 @@ class PrecisionAtRecall(Bound):
     --------
     >>> from skdice.metrics import PrecisionAtRecall
     >>> PrecisionAtRecall(0.9, confidence=0.99)
-    PrecisionAtRecall(confidence=0.99, each=False, strict=False, recall=0.9)
+    PrecisionAtRecall(confidence=0.99, each=False, recall=0.9)
     """
 
     recall: float
@@ -341,15 +330,12 @@ class AlertBudget(Bound):
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span has the budget by itself, instead of all together.
-    strict : bool, default=False
-        Whether to raise where the budget cannot be promised, before training if the number of rows
-        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
 
     Examples
     --------
     >>> from skdice.metrics import AlertBudget
     >>> AlertBudget(50)
-    AlertBudget(confidence=0.95, each=False, strict=False, per_thousand=50)
+    AlertBudget(confidence=0.95, each=False, per_thousand=50)
     """
 
     per_thousand: float
@@ -357,7 +343,6 @@ class AlertBudget(Bound):
     parameter: ClassVar[str] = "per_thousand"
     most: ClassVar[float] = 1000
     measure: ClassVar[str] = "alerts per 1,000 rows"
-    evidence: ClassVar[str] = "rows"
     maximised: ClassVar[str] = "recall"
 
     @property

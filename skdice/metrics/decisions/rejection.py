@@ -39,11 +39,6 @@ class RejectAt(OfPredicted):
         Share of the decided rows that are right, between 0 and 1: 0.95 allows 5 % errors.
     confidence : float, default=0.95
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
-    each : bool, default=False
-        Must stay False, as a row is decided as a whole.
-    strict : bool, default=False
-        Whether to raise where the bound cannot be promised. Otherwise `fit` warns, and takes the
-        best promise.
 
     Notes
     -----
@@ -59,16 +54,16 @@ class RejectAt(OfPredicted):
     --------
     >>> from skdice.metrics import RejectAt
     >>> RejectAt(0.95)
-    RejectAt(confidence=0.95, each=False, strict=False, accuracy=0.95)
+    RejectAt(confidence=0.95, accuracy=0.95)
     """
 
     accuracy: float
 
+    each: ClassVar[bool] = False  # type: ignore[misc]  # a row is decided as a whole
     parameter: ClassVar[str] = "accuracy"
     measure: ClassVar[str] = "accuracy of the decided rows"
     maximised: ClassVar[str] = "share of rows decided"
     successes_are: ClassVar[str] = "decided right"
-    evidence: ClassVar[str] = "rows"
 
     def _in_full(self) -> str:
         """What is left to a person for which bound."""
@@ -78,8 +73,6 @@ class RejectAt(OfPredicted):
         """Refuse spans, of which there is no row to leave."""
         if kind == "spans":
             raise ValueError(f"scoring={self!r} is for classes and labels, and y has tags")
-        if self.each:
-            raise ValueError("each=True has no meaning for RejectAt, which leaves out whole rows")
         return self
 
 

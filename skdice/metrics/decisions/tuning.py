@@ -102,7 +102,7 @@ def bounded(rows: BinaryRows | SpanRows, objective: Bound) -> tuple[np.ndarray, 
 def _tell(
     rows: BinaryRows | SpanRows, objective: Bound, name: str, share: float, n_true: int
 ) -> None:
-    """Warn of the best share that can be promised, or raise if the bound is strict."""
+    """Warn of the best share that can be promised."""
     of = f" for {name}" if name else ""
     told = f"with {rows.n_rows} different rows to tune on, of which {n_true} are "
     told += f"{objective.successes_are},"
@@ -112,8 +112,9 @@ def _tell(
         told += " that, lower the confidence,"
     else:
         told += f" no bound on {objective.measure} can be promised {sure}. Lower the confidence,"
-    message = f"scoring={objective!r} cannot be promised{of}: {told} or give more rows to tune on"
-    if objective.strict:
-        raise ValueError(message)
     done = "keeps that promise" if share else "stays as it is"
-    warn(f"{message}. The decision {done}", DecisionWarning)
+    warn(
+        f"scoring={objective!r} cannot be promised{of}: {told} or give more rows to tune on. The "
+        f"decision {done}",
+        DecisionWarning,
+    )
