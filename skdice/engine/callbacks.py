@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks.scoring import ScoringBase
 
 from skdice._checks import shown
 from skdice._compat import expect_skipped_steps
@@ -128,17 +130,41 @@ class AfterEpoch(Callback):
         self.model = None
 
 
-def check_callbacks(callbacks: list[Any] | None) -> None:
-    """Refuse what is no callback, and skorch's own that wait for a loss on held-out rows."""
-    for item in callbacks or []:
-        given = item[1] if isinstance(item, tuple) else item
-        kind = given if isinstance(given, type) else type(given)
+def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None:
+    """Refuse callbacks that would do nothing, or fail after the first epoch.
+
+    Parameters
+    ----------
+    callbacks : list or None
+    validated : bool, default=True
+        Whether the fit has a validation set.
+    """
+    given = [item[1] if isinstance(item, tuple) else item for item in callbacks or []]
+    kinds = [item if isinstance(item, type) else type(item) for item in given]
+    # A callback that is not skorch's own may record what another monitors.
+    own = all(kind.__module__.startswith("skorch.") for kind in kinds)
+    for callback, kind in zip(given, kinds, strict=True):
+        name = f"callbacks holds {kind.__name__}"
         if not issubclass(kind, Callback):
-            raise TypeError(f"callbacks holds {shown(given)}, which is no callback of skorch")
-        monitor = getattr(given() if given is kind else given, "monitor", None)
-        if monitor in ("valid_loss", "valid_loss_best"):
+            raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")
+        if isinstance(callback, type) and "monitor" in signature(kind).parameters:
+            monitor = signature(kind).parameters["monitor"].default
+        else:
+            monitor = getattr(callback, "monitor", None)
+        if monitor in ("valid_loss", "valid_loss_best") and own:
             raise ValueError(
-                f"callbacks holds {kind.__name__} with monitor={monitor!r}, which a fit does "
-                "not record: give 'valid_score', which is better if higher (Checkpoint: "
-                "'valid_score_best'), or 'train_loss'"
+                f"{name} with monitor={monitor!r}, which a fit does not record: give "
+                "'valid_score', which is better if higher (Checkpoint: 'valid_score_best'), or "
+                "'train_loss'"
+            )
+        scores = issubclass(kind, ScoringBase) and not getattr(callback, "on_train", False)
+        if not validated and (scores or monitor in ("valid_score", "valid_score_best")):
+            raise ValueError(
+                f"{name}, and this fit has no validation set: give on_train=True, or "
+                "early_stopping=True, or X_val and y_val where fit takes them"
+            )
+        if scores and not callable(scoring := getattr(callback, "scoring", None)):
+            raise ValueError(
+                f"{name} with scoring={shown(scoring)}: a net gives logits, so give a function "
+                "(net, X, y) of the encoded rows X; the F1 of held-out rows is valid_score"
             )

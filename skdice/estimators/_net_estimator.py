@@ -252,6 +252,7 @@ class NetEstimator(OldNames):
         After an interrupt the estimator has the weights of that moment, as in skorch; after an
         error it is what it was before.
         """
+        check_callbacks(self.callbacks, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         draft = draft_of(self)
         draft.__dict__ = plan.fitted

@@ -115,18 +115,26 @@ def test_scores_of_batches(fit, kind):
 @pytest.mark.parametrize(
     ("callback", "message"),
     [
+        (EpochScoring(lambda net, X, y: 1.0), "EpochScoring.*no validation set"),
+        (EpochScoring, "EpochScoring.*scoring=None"),
+        (BatchScoring("accuracy"), "BatchScoring.*scoring='accuracy'"),
         (EarlyStopping(), "EarlyStopping.*'valid_loss'.*'valid_score'"),
         (EarlyStopping, "EarlyStopping.*'valid_loss'.*'valid_score'"),
         (Checkpoint(), "Checkpoint.*'valid_loss_best'.*'valid_score_best'"),
+        (EarlyStopping("valid_score"), "EarlyStopping.*no validation set"),
+        (Checkpoint("valid_score_best"), "Checkpoint.*no validation set"),
         (("mine", Checkpoint), "Checkpoint.*'valid_loss_best'.*'valid_score_best'"),
     ],
 )
-def test_what_waits_for_a_loss_on_held_out_rows_is_refused(fit, kind, callback, message):
+def test_what_would_do_nothing_or_fail_late_is_refused(fit, kind, callback, message):
     with pytest.raises(ValueError, match=message):
         fit(kind, callback)
 
 
-def test_what_is_no_callback_is_refused(fit):
+def test_a_scoring_by_name_is_refused(fit):
+    for scoring in ("accuracy", None):
+        with pytest.raises(ValueError, match=r"EpochScoring with scoring=.*function"):
+            fit("texts", EpochScoring(scoring), held=True)
     with pytest.raises(TypeError, match="callbacks holds 3, which is no callback"):
         fit("numbers", 3)
 
