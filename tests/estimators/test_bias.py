@@ -158,6 +158,8 @@ def test_validation_rows_of_the_user_are_what_is_tuned_on():
     assert tuned.score(X[400:], Y[400:]) == best_f1(log_p, Y[400:])
     with pytest.raises(ValueError, match="y_val is missing"):
         BiasTunedClassifier(inner).fit(X, Y, X_val=X)
+    with pytest.raises(ValueError, match=rf"X_val has 1 columns and X {X.shape[1]}"):
+        BiasTunedClassifier(inner).fit(X, Y, X_val=X[:, :1], y_val=Y)
 
 
 def test_scoring():

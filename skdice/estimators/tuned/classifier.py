@@ -219,7 +219,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         splits: Any = ()
         if X_val is not None:
             y_val = _validation_targets(y_val, labels, classes, several)
-            check_consistent_length(X_val, y_val)
+            _check_like(X, X_val, y_val)
         elif not prefit:
             splits = self._folds(X, labels, groups)
         parts = self._fit_and_hold_out(X, y, X_val, y_val, params, splits)
@@ -458,6 +458,13 @@ def _validation_targets(
     return found
 
 
+def _check_like(X: Any, X_val: Any, y_val: Any) -> None:
+    """Refuse rows to tune on of another number than their labels, or of other columns than X."""
+    check_consistent_length(X_val, y_val)
+    if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
+        raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
+
+
 def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
     labels = read_labels(y, missing=True)
@@ -471,3 +478,9 @@ def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if len(classes) > 1:
         return np.where(table == UNKNOWN, np.nan, table) if (table == UNKNOWN).any() else table
     return object_array([[name for name in classes.tolist() if row[0] == 1] for row in table])
+
+
+def _width(X: Any) -> int | None:
+    """The number of columns of a table, and None of what has none."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else None
