@@ -114,6 +114,5 @@ expected = served.predict(texts)
 for name in ("model.onnx", "model_int8.onnx"):
     begin = time.perf_counter()
     found = served.classes_[logits_of(name, texts).argmax(1)]
-    print(
-        f"{name}: {time.perf_counter() - begin:.2f} s, {(found == expected).mean():.1%} as torch"
-    )
+    seconds, alike = time.perf_counter() - begin, (found == expected).mean()
+    print(f"{name}: {seconds:.2f} s, {alike:.1%} as torch")

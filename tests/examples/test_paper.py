@@ -316,15 +316,14 @@ def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monke
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
+    for name, other in (("train.conll", "test.conll"), ("train-v2.0.json", "dev-v2.0.json")):
+        (tmp_path / other).write_text(files[name])
     sizes = {}
-
-    def read_parts(train, dev, test, read, task):
-        data = read(train, task)
-        sizes[train.name] = len(data)
-        return {"train": data}
-
-    monkeypatch.setattr("skdice.cli.compare._read_parts", read_parts)
-    monkeypatch.setattr("skdice.cli.compare._run", lambda *args: None)
+    monkeypatch.setattr(
+        "skdice.model_selection.comparison.compare_losses",
+        lambda estimator, X, y, title, **how: sizes.update({title: len(X)}),
+    )
+    monkeypatch.setattr("skdice.cli.compare._report", lambda *args: None)
     texts = [
         text
         for experiment in harness["experiments"].EXPERIMENTS.values()
