@@ -74,8 +74,6 @@ OLD_NAMES = {
     },
     "skdice.inspection": {
         "ClassFrequencyDisplay": "examples/entities_and_answers/plot_rare_types.py draws it",
-        "RejectDisplay": "predict gives reject_label to the rows left out, and evaluate their "
-        "share; fit with several shares to see the errors of the others",
         "LossGradientDisplay": "examples/losses/plot_loss_slopes.py draws it",
         "TverskySweepDisplay": "examples/losses/plot_loss_slopes.py draws it",
         "reading_imbalance": "an answer is two positives, its start and end, among the tokens",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skdice.inspection.highlighted import *
     from skdice.inspection.misfits import *
     from skdice.inspection.next_rows import *
+    from skdice.inspection.rejection import *
     from skdice.inspection.report import *
     from skdice.inspection.span_scores import *
     from skdice.inspection.suspects import *
@@ -24,6 +25,7 @@ _MODULES = {
     "ComparisonDisplay": "comparison",
     "DecisionDisplay": "decision",
     "ImbalanceDisplay": "class_balance",
+    "RejectDisplay": "rejection",
     "SpanConfusionDisplay": "tagging_errors",
     "TrainingHistoryDisplay": "training",
     "alignment_report": "misfits",

@@ -128,7 +128,8 @@ class DecisionDisplay:
         tuned, rows, kind = decision.tuned, decision.rows, decision.kind
         if isinstance(decision.objective, RejectAt):
             raise ValueError(
-                f"estimator was tuned for {decision.objective!r}, which has no bias to draw"
+                f"estimator was tuned for {decision.objective!r}, which has no bias to draw: see "
+                "RejectDisplay"
             )
         if decision.objective == LOG_LOSS:
             decision.objective = resolve_scoring("auto", kind, tuned.classes_)

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skdice import BiasTunedClassifier, DiceSequenceClassifier
 from skdice.exceptions import DecisionWarning
+from skdice.inspection import RejectDisplay
 from skdice.metrics import Cost, Fbeta, RecallAtPrecision, RejectAt, class_f1_scorer
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.decisions.rejection import (
@@ -345,6 +346,25 @@ def test_a_saved_model_says_that_it_decides_all_rows(tiny_backbone, tmp_path):
     sure = tuned.predict(texts) != "?"
     assert 0 < (~sure).sum() <= 8
     np.testing.assert_array_equal(again.predict(texts)[sure], tuned.predict(texts)[sure])
+
+
+def test_the_picture_is_the_error_of_the_rows_that_are_left():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([0.6] * 3, 200)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    tuned = BiasTunedClassifier(Given(range(3)), cv="prefit", reject=0.3, reject_label=-1)
+    display = RejectDisplay.from_estimator(tuned.fit(p, y), p, y)
+    logits = np.log(p) + tuned.bias_
+    lead = np.diff(np.sort(logits, axis=1)[:, -2:], axis=1)[:, 0]
+    for k in (0, 60, 150):
+        kept = np.argsort(lead)[k:]
+        error = 1 - accuracy_score(y[kept], logits[kept].argmax(axis=1))
+        assert display.rejected[k] == k / 200
+        assert display.error[k] == pytest.approx(error)
+    assert display.chosen == pytest.approx(0.3)
+    assert "30% to a person" in display.ax_.get_title()
+    with pytest.raises(TypeError, match="must be a fitted BiasTunedClassifier"):
+        RejectDisplay.from_estimator(Given(range(3)), p, y)
 
 
 @pytest.mark.parametrize(

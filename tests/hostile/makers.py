@@ -197,6 +197,12 @@ class Makers:
     a_BiasTunedTagger_estimator = a_BiasTunedClassifier_estimator  # noqa: N815
     a_LossSearchCV_estimator = a_BiasTunedClassifier_estimator  # noqa: N815
 
+    @functools.cache  # noqa: B019
+    def a_RejectDisplay_from_estimator_estimator(self, kind: str) -> Any:  # noqa: N802
+        X, y = self.a_X(kind), self.a_y(kind)
+        settings = {"reject": 0.2, "reject_label": "?" if isinstance(y[0], str) else -1}
+        return skdice.BiasTunedClassifier(self.model(kind), cv="prefit", **settings).fit(X, y)
+
     def a_backbone(self, kind: str) -> Any:
         return self.backbone
 
