@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from skdice._checks import shown
-from skdice._compat import validate_parameter_constraints
+from skdice._checks import check_value, shown
+from skdice._compat import Interval, StrOptions, validate_parameter_constraints
 
 HOLDERS = ("best_estimator_", "estimator_", "estimator")  # in this order, as far as fitted
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -54,10 +54,14 @@ def reading_strategy(strategy: Any) -> Iterator[None]:
 
 
 def check_params(estimator: Any, names: Collection[str] | None = None) -> None:
-    """scikit-learn's check of parameters, or of some of them."""
+    """scikit-learn's check of parameters, or of some of them; True is no number."""
     given = estimator.get_params(deep=False)
     chosen = given if names is None else {name: given[name] for name in names if name in given}
     rules = estimator._parameter_constraints
+    for name, value in chosen.items():
+        numbers = [kind for kind in rules.get(name, ()) if isinstance(kind, (Interval, StrOptions))]
+        if isinstance(value, bool) and numbers:
+            check_value(name, value, numbers)
     validate_parameter_constraints(
         {name: rules[name] for name in chosen if name in rules}, chosen, type(estimator).__name__
     )

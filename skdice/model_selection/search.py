@@ -22,8 +22,9 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
-from skdice.estimators.before_folds import check_rows, with_pos_label
+from skdice.estimators.before_folds import check_factors, check_rows, with_pos_label
 from skdice.inputs.sentences import holds_tags
+from skdice.losses import Loss
 from skdice.model_selection.checks import (
     check_classes,
     check_scores,
@@ -34,7 +35,7 @@ from skdice.model_selection.checks import (
 from skdice.model_selection.heads.finalists import finalists
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
 from skdice.model_selection.progress import SearchProgress
-from skdice.model_selection.spaces import as_spaces, import_optuna, suggest
+from skdice.model_selection.spaces import as_spaces, check_space, import_optuna, suggest
 from skdice.model_selection.studies import described, load_study, open_study, quiet_optuna
 from skdice.model_selection.trials import FullFits, cv_results, ended_trials
 
@@ -215,9 +216,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            For bad parameters, an empty space, folds without a class, a storage that cannot be
-            reached or a study of another search, before a trial runs; and for a parameter that the
-            estimator does not have, in the first trial with it.
+            For bad parameters, an empty or degenerate space, folds without a class, a storage
+            that cannot be reached or a study of another search; before a trial runs.
         RuntimeError
             If torchrun or ``accelerate launch`` started this process to train with others.
         """
@@ -231,6 +231,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_rows(self.estimator, X, y)
         splits = self._check_data(X, y, groups)
         spaces = as_spaces(self.param_distributions, self.estimator, y)
+        losses = check_space(self.estimator, spaces)
+        check_factors(self.estimator, losses, X, y)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit
         full = FullFits(
@@ -240,7 +242,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         )  # fmt: skip
         self.n_splits_: int = len(splits)
         self.scorer_: Any = scorer
-        self.strategy_: str = self._choose(full)
+        self.strategy_: str = self._choose(full, losses)
         self._search(full, described(self, spaces, splits))
         if not hasattr(self, "best_index_"):
             self._explain_no_score(full, params)
@@ -363,11 +365,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_scores(self.scoring, y)
         return splits
 
-    def _choose(self, full: FullFits) -> str:
+    def _choose(self, full: FullFits, losses: list[Loss]) -> str:
         """The strategy: heads where it is asked for, or where they equal the full fits."""
         if self.strategy == "full" or (self.strategy == "auto" and full.is_text):
             return "full"
-        reason = why_no_heads(full)
+        reason = why_no_heads(full, losses)
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         return "full" if reason is not None else "shared"

@@ -1,4 +1,4 @@
-"""Search spaces: of the losses' own parameters, and what trials take of them."""
+"""Search spaces: of the losses' own parameters, their suggestions, and checks of all spaces."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
 from skdice.engine.recipe import rate_of
 from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.losses import LOSSES
+from skdice.losses import LOSSES, Loss
 from skdice.losses.base import resolve_loss
+from skdice.losses.of_estimator import check_given
 from skdice.losses.search_ranges import OneMinus
 
 Space = dict[str, Any]
@@ -148,7 +150,61 @@ def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-def choices_of(spaces: Sequence[Space]) -> list[Any]:
-    """All values of parameters that are chosen from lists."""
-    lists = (getattr(values, "choices", values) for space in spaces for values in space.values())
-    return [v for values in lists if isinstance(values, (list, tuple, np.ndarray)) for v in values]
+def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
+    """The losses that trials may use; refuses values that cannot be set."""
+    possible: list[Loss] = []
+    for space in spaces:
+        for params in _settings(space):
+            params = _completed(space, params)
+            own = {name: clone(value, safe=False) for name, value in params.items()}
+            try:
+                losses = _checked_losses(clone(estimator).set_params(**own))
+            except (ValueError, TypeError, AttributeError) as error:
+                hints = [
+                    f"; what not every {name} has takes a list of dicts, one for each {name}"
+                    for name, values in space.items()
+                    if any(other.startswith(f"{name}__") for other in space)
+                    and len(_tried(values)) > 1
+                ]
+                raise ValueError(
+                    f"param_distributions holds {params!r}, which cannot be set on {estimator!r}: "
+                    f"{error}{''.join(hints[:1])}"
+                ) from error
+            possible += losses.values()
+    return possible
+
+
+def _settings(space: Space) -> ParameterGrid:
+    """Settings to try, without functions; all combinations of what may not go together."""
+    tried = {name: _tried(values) for name, values in space.items() if not callable(values)}
+    usual = {name: values[:1] for name, values in tried.items()}
+    combined = ("loss", "average", "surrogate")
+    together = {n: values for n, values in tried.items() if n.rpartition("__")[2] in combined}
+    others = {n: values[1:] for n, values in tried.items() if n not in together and values[1:]}
+    return ParameterGrid(
+        [{**usual, **together}, *({**usual, name: values} for name, values in others.items())]
+    )
+
+
+def _tried(values: Any) -> list[Any]:
+    """Every choice, or the middle and the ends of a range; the first is used beside others."""
+    if callable(values):
+        return []
+    if hasattr(values, "low"):
+        low, high = values.low, values.high
+        return [low if isinstance(low, int) else (low + high) / 2, low, high]
+    return list(getattr(values, "choices", values))
+
+
+def _checked_losses(model: Any) -> dict[str, Loss]:
+    """The losses in an estimator by their parameters' names; skdice's parameters are checked."""
+    parts = {"": model, **model.get_params(deep=True)}
+    losses = {name: value for name, value in parts.items() if isinstance(value, Loss)}
+    for name, part in parts.items():
+        if hasattr(part, "task") and not isinstance(part, type):  # an estimator of skdice
+            part._validate_params()
+            for parameter, kinds in part._parameter_constraints.items():
+                value = getattr(part, parameter)
+                if value is not None and isinstance(kinds, list) and Loss in kinds:
+                    losses[f"{name}__{parameter}".removeprefix("__")] = check_given(value)
+    return losses

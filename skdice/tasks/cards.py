@@ -159,7 +159,8 @@ class TagCard(TokenCard):
         """What a pipeline makes of tags and of long texts."""
         notes = (
             f"skdice reads texts of more than {model.max_length_} subwords in windows. A pipeline "
-            "cuts them at `model.tokenizer.model_max_length`, or reads parts with `stride=`."
+            "cuts them at `model.tokenizer.model_max_length`, or reads parts with `stride=`; set "
+            f"that to {model.max_length_} if it is larger, or such texts are an error."
         )
         if model.constrained and model.scheme_ != "plain":
             notes += (

@@ -248,7 +248,7 @@ def test_the_card_of_a_recognizer_says_what_a_pipeline_does(build_backbone, tmp_
     assert "texts of more than 64 subwords in windows" in card
     find = pipeline("token-classification", str(folder), aggregation_strategy="first")
     late = texts[1] + " " + "the bus was old " * 20 + texts[0]
-    assert "not set here: set it to 64, or they are an error" in card
+    assert "set that to 64 if it is larger, or such texts are an error" in card
     with pytest.raises(RuntimeError):
         find(late)
     find.tokenizer.model_max_length = 64

@@ -222,6 +222,15 @@ def test_a_single_scorer_that_fails_fails_its_trial():
     assert found.best_params_["C"] == 0.01
 
 
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
+@pytest.mark.parametrize("strategy", ["full", "shared"])
+def test_a_setting_that_no_fit_can_take_is_refused_before_a_trial(loss, strategy):
+    space = {"loss": [loss], "loss__class_weight": [[1.0, 2.0], [2.0, 1.0], [1.0, 2.0, 3.0]]}
+    model = never_fitted(DiceClassifier)(max_epochs=5, random_state=0)
+    with pytest.raises(ValueError, match=r"class_weight=\[1.0, 2.0, 3.0\] has 3 factors"):
+        search(space, model, n_trials=8, strategy=strategy).fit(X, Y)
+
+
 def test_scorer_that_asks_heads_for_other_rows():
     def turned(model, rows, labels):
         return accuracy_score(labels, model.predict(-rows))

@@ -5,18 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from skdice import DiceClassifier
-from skdice.losses import CompoundLoss, Loss
+from skdice import DiceClassifier, DiceMRCTagger, DiceSequenceClassifier
+from skdice.losses import CompoundLoss, Loss, TverskyLoss
 from skdice.losses.search_ranges import OneMinus
 from skdice.model_selection import LossSearchCV, loss_space
 from skdice.model_selection.checks import check_classes
 from skdice.model_selection.heads.head_fits import why_no_heads
+from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.trials import FullFits
 from tests.fits import never_fitted
 
@@ -28,18 +31,45 @@ ALPHA = FloatDistribution(0.1, 0.9)
 NOT_TO_SET = "sets background=None, which the estimator sets by itself"
 
 
-@pytest.mark.parametrize("strategy", ["auto", "full"])
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        ({"loss": ["ce"], "loss__alpha": ALPHA}, "Invalid parameter 'alpha' for .*CrossEntropy"),
-        ({"loss__nope": [1]}, "Invalid parameter 'nope'"),
-        ({"nope": [1, 2]}, "Invalid parameter 'nope'"),
-        ({"loss": ["focal"], "loss__gamma": [-1.0]}, "gamma=-1.0"),
+        (
+            {"loss": ["tversky", "ce"], "loss__alpha": ALPHA},
+            "'alpha' for CrossEntropyLoss.*a list of dicts, one for each loss",
+        ),
+        ({"loss": ["ce", "tverski"]}, "'tverski' is unknown"),
+        ([loss_space("ce"), {"loss": CategoricalDistribution(["ce", "tverski"])}], "'tverski' is"),
+        ({"lr": [0.1, -1]}, r"\{'lr': -1\}.*'lr' parameter"),
+        ({"lr": np.array([0.1, 0.2, -1.0])}, "'lr' parameter"),
+        ({"loss": ["ce"], "loss__label_smoothing": FloatDistribution(0, 1.5)}, "smoothing=1.5"),
+        ({"loss": ["focal"], "loss__gamma": FloatDistribution(-1.0, 5.0)}, "gamma=-1.0"),
+        ({"max_epochs": IntDistribution(0, 3)}, "'max_epochs' parameter"),
+        ({"loss": ["tversky"], "loss__background": ["auto", None]}, NOT_TO_SET),
+        (
+            {
+                "loss": [CompoundLoss()],
+                "loss__second": [TverskyLoss(), TverskyLoss(background=None)],
+                "loss__second__beta": ALPHA,
+            },
+            NOT_TO_SET,
+        ),
+        (  # each is well beside the other's first
+            {
+                "loss": ["dice"],
+                "loss__average": ["macro", "samples"],
+                "loss__surrogate": ["none", "log"],
+            },
+            "surrogate='log' with average='samples'",
+        ),
         (
             {"loss": ["tversky"], "loss__alpha": ALPHA, "loss__beta": OneMinus("alpha")},
             r"\['loss__beta'\]=OneMinus\(name='alpha'\) .* must be a dict that holds 'alpha'"
             r".* by their full names",
+        ),
+        (
+            {"loss": ["tversky"], "loss__beta": OneMinus("loss__alpha")},
+            r"\['loss__beta'\].*must be a dict that holds 'loss__alpha'",
         ),
         (
             {
@@ -52,33 +82,69 @@ NOT_TO_SET = "sets background=None, which the estimator sets by itself"
         ),
     ],
 )
-def test_a_parameter_that_is_not_there_ends_the_search(space, message, strategy):
+def test_what_one_trial_would_fail_on_is_refused_before_all(space, message):
     with pytest.raises(ValueError, match=message):
-        LossSearchCV(NEVER, space, n_trials=3, cv=2, strategy=strategy).fit(X, Y)
+        LossSearchCV(NEVER, space, n_trials=1, cv=2).fit(X, Y)
 
 
-@pytest.mark.filterwarnings("ignore::skdice.exceptions.TrialWarning")
-@pytest.mark.parametrize("strategy", ["auto", "full"])
+def test_parts_of_a_pipeline_are_looked_at():
+    for space, message in (
+        ({"clf__loss": ["ce", "tverski"]}, "'tverski' is unknown"),
+        ({"clf__lr": FloatDistribution(0.0, 0.1)}, "'lr' parameter of DiceClassifier"),
+        ({"clf__loss": ["tversky", "ce"], "clf__loss__alpha": ALPHA}, "one for each clf__loss"),
+        ({"scale": [StandardScaler(), "passthrough"], "scale__with_std": [True]}, "each scale"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_space(STEPS, [space])
+    with pytest.raises(ValueError, match="'end_losss'"):
+        check_space(DiceMRCTagger(), [{"end_losss": ["ce"]}])
+    with pytest.raises(ValueError, match="'nope' is unknown"):
+        check_space(DiceMRCTagger(), [{"end_loss": [None, "nope"]}])
+
+
+class Own(BaseEstimator):
+    """Without constraints on its parameters, and with a loss of its own."""
+
+    def __init__(self, loss="mine", alpha=1):
+        self.loss = loss
+        self.alpha = alpha
+
+
 @pytest.mark.parametrize(
-    ("good", "bad"),
+    ("estimator", "space"),
     [
-        ({"loss": ["ce"]}, {"loss": ["tverski"]}),
-        ({"lr": [0.1]}, {"lr": [-1.0]}),
+        (BASE, loss_space("tversky", tied=False)),
+        (
+            BASE,
+            {
+                "loss": ["tversky"],
+                "loss__beta": OneMinus("loss__alpha"),
+                "loss__alpha": FloatDistribution(0, 1, step=0.25),
+            },
+        ),
+        (
+            BASE,
+            {
+                "loss": ["tversky"],
+                # Not both lower ends at once, which count no error and have no probability.
+                "loss__alpha": FloatDistribution(0, 1),
+                "loss__beta": FloatDistribution(0, 1),
+            },
+        ),
+        (BASE, {"loss": [TverskyLoss(alpha=0.2), "ce"], "lr": [1e-2, 1e9]}),
+        (STEPS, {"scale": [StandardScaler(), MinMaxScaler(), "passthrough"]}),
+        (STEPS, loss_space("tversky", prefix="clf__")),
+        (SGDClassifier(), {"loss": ["hinge", "log_loss"], "alpha": FloatDistribution(1e-5, 1)}),
+        (LogisticRegression(), {"C": [1.0, -1.0]}),  # what its fit alone refuses
+        (Own(), {"loss": ["mine", "other"], "alpha": ["a", None]}),
+        (DiceSequenceClassifier(), {"loss": ["ce", "dsc"], "lr": FloatDistribution(1e-5, 1e-3)}),
     ],
 )
-def test_a_value_that_a_fit_refuses_costs_its_trials(good, bad, strategy):
-    search = LossSearchCV(BASE, [good, bad], n_trials=8, cv=2, strategy=strategy, random_state=0)
-    found = search.fit(X, Y)
-    assert {str(p) for p in found.cv_results_["params"]} == {str(grid(s)) for s in (good, bad)}
-    failed = [params == grid(bad) for params in found.cv_results_["params"]]
-    assert [state == "FAIL" for state in found.cv_results_["state"]] == failed
-    assert found.best_params_ == grid(good)
-    with pytest.raises(ValueError, match=r"tverski' is unknown|'lr' parameter"):
-        search.set_params(param_distributions=bad, n_trials=2).fit(X, Y)
-
-
-def grid(space):
-    return {name: values[0] for name, values in space.items()}
+def test_other_spaces_pass(estimator, space):
+    spaces = as_spaces(space, estimator, None)
+    before = repr(spaces)
+    check_space(estimator, spaces)
+    assert repr(spaces) == before
 
 
 def test_labels_and_folds_without_a_class():
@@ -128,21 +194,18 @@ class Counts(Loss):
         return self.k * self.n_calls * torch.nn.functional.cross_entropy(logits, target)
 
 
-@pytest.mark.parametrize(
-    ("space", "why"),
-    [
-        ({"loss": ["ce", CompoundLoss()]}, None),
-        ({"lr": [0.1]}, "'lr' is searched, which heads have in common"),
-        ({"loss": ["ce", Counts()]}, "Counts has no functional form, which heads need"),
-        ({"loss": [CompoundLoss()], "loss__second": [Counts()]}, "Counts has no functional form"),
-        ({"loss": lambda params: Counts()}, "a function gives the loss"),
-    ],
-)
-def test_losses_that_cannot_share(space, why):
-    full = FullFits(BASE, [loss_space("tversky"), space], X, Y, [], {}, None, {}, np.nan)
-    assert (why_no_heads(full) or "").startswith(why or "nothing") == (why is not None)
-    with pytest.warns(UserWarning, match="Choices for a categorical distribution"):
-        full.spaces = [{"loss": CategoricalDistribution(["ce", Counts()])}]
-    assert "Counts has no functional form" in why_no_heads(full)
-    full.spaces, full.estimator = [loss_space("tversky")], DiceClassifier(loss=Counts())
-    assert why_no_heads(full)
+def test_losses_that_cannot_share():
+    def why_not(space, estimator=BASE):
+        found = check_space(estimator, space)
+        full = FullFits(estimator, space, X, Y, [], {}, None, {}, np.nan)
+        return why_no_heads(full, found)
+
+    spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()]}]
+    assert why_not(spaces) is None
+    assert why_not([*spaces, {"lr": [0.1]}]) == "'lr' is searched, which heads have in common"
+    for space in (
+        {"loss": ["ce", Counts()]},
+        {"loss": lambda params: Counts()},
+    ):
+        assert "Loss has no functional form" in why_not([*spaces, space]).replace("Counts", "Loss")
+    assert "Counts has" in why_not([{"loss__k": [1.0, 2.0]}], DiceClassifier(loss=Counts()))

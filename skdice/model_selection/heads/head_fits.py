@@ -17,7 +17,7 @@ from skdice.inputs.texts import as_texts
 from skdice.losses import Loss
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.heads.training import FoldHeads
-from skdice.model_selection.spaces import choices_of, import_optuna
+from skdice.model_selection.spaces import import_optuna
 from skdice.model_selection.trials import FullFits, Record, ended_trials
 
 AT_ONCE = 16  # trials whose heads are trained together
@@ -88,9 +88,9 @@ class HeadFits:
                     full.fail(error, trial, record)
 
 
-def why_no_heads(full: FullFits) -> str | None:
+def why_no_heads(full: FullFits, losses: list[Loss]) -> str | None:
     """Why trials over the spaces of a search cannot run as heads; None if they can."""
-    return next(chain(_of_estimator(full), _of_search(full)), None)
+    return next(chain(_of_estimator(full), _of_search(full, losses)), None)
 
 
 def _of_estimator(full: FullFits) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _of_estimator(full: FullFits) -> Iterator[str]:
             yield f"it has {name}={value!r}"
 
 
-def _of_search(full: FullFits) -> Iterator[str]:
+def _of_search(full: FullFits, losses: list[Loss]) -> Iterator[str]:
     estimator = full.estimator
     if is_classifier(estimator) and read_labels(full.y, missing=True).multilabel:
         yield "the labels are 0/1 rows or lists, and heads give one label a row"
@@ -123,8 +123,6 @@ def _of_search(full: FullFits) -> Iterator[str]:
             yield f"{name!r} is searched, which heads have in common"
     if full.fit_params:
         yield f"fit got {sorted(full.fit_params)}"
-    if any(callable(space.get("loss")) for space in full.spaces):
-        yield "a function gives the loss"
-    for loss in (estimator.loss, *choices_of(full.spaces)):
-        if isinstance(loss, Loss) and not loss.has_functional_form:
+    for loss in losses:
+        if not loss.has_functional_form:
             yield f"{type(loss).__name__} has no functional form, which heads need"
