@@ -7,6 +7,9 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
+from skdice._warn import warn
+from skdice.exceptions import ServingWarning
+
 # What takes the place of a parameter.
 PARAMETERS = {
     "learning_rate": "did you mean lr?",
@@ -58,6 +61,13 @@ def as_now(params: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             "it was trained with label_all_subwords=True, which is gone: read it with the skdice "
             "that saved it, or fit anew"
+        )
+    if params.get("unlabeled") == "unknown":
+        warn(
+            "it was trained with unlabeled='unknown', which is gone: it predicts as before, but "
+            "fit and score take all that y does not mark for no entities. For these give each text "
+            "a region without annotation, (0, len(text), None)",
+            ServingWarning,
         )
     for name in NEEDLESS:
         params.pop(name, None)

@@ -12,6 +12,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.estimators.old_names import PARAMETERS, as_now
+from skdice.exceptions import ServingWarning
 
 
 @pytest.mark.parametrize("cls", [DiceClassifier, DiceTokenClassifier, DiceEntityRecognizer])
@@ -43,5 +44,7 @@ def test_parameters_of_folders_of_before():
     old |= {"overlapping": "longest", "unlabeled": "negative"}
     assert as_now(old) == {"frozen": None, "on_misaligned": "raise"}
     assert as_now({"on_misaligned": "fix", "frozen": 4}) == {"on_misaligned": "expand", "frozen": 4}
+    with pytest.warns(ServingWarning, match="unlabeled='unknown', which is gone"):
+        assert as_now({"unlabeled": "unknown", "glued": "skip"}) == {"glued": "skip"}
     with pytest.raises(ValueError, match="label_all_subwords=True, which is gone"):
         as_now({"label_all_subwords": True})
