@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from skdice import (
+    BiasTunedClassifier,
     BiasTunedTagger,
     DiceEntityRecognizer,
     DiceSequenceClassifier,
@@ -115,6 +117,16 @@ def test_a_new_model_starts_from_the_encoder_of_a_saved_one(
     assert begun.keys() == trained.keys()
     assert all(torch.equal(begun[name], trained[name]) for name in trained)
     assert net.module_.output_layer.out_features == 3 - bool(pooling)
+
+
+def test_a_decision_of_other_columns_is_tuned_again(tiny_backbone):
+    y = pd.DataFrame({"spam": [1, 0] * 3, "rare": [0, 1, 0] * 2})
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    tuned = BiasTunedClassifier(model.fit(TEXTS, y), cv="prefit").fit(TEXTS, y)
+    assert tuned.predict(TEXTS).shape == y.shape
+    model.fit(TEXTS, y[["rare", "spam"]])
+    with pytest.raises(ValueError, match="fit the BiasTunedClassifier again"):
+        tuned.predict(TEXTS)
 
 
 def test_a_decision_of_other_classes_is_tuned_again(tiny_backbone):

@@ -206,9 +206,10 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
     def _inner(self) -> Any:
         """The estimator whose decision was tuned, with the same classes as then."""
         check_is_fitted(self)
-        now, several = outputs_of(self.estimator_), getattr(self, "multilabel_", False)
-        # Labels of several a row may have had no names then.
-        if len(now) != len(self.classes_) or not (several or np.array_equal(now, self.classes_)):
+        now = outputs_of(self.estimator_)
+        # The columns of several labels a row may have no names.
+        named = not getattr(self, "multilabel_", False) or isinstance(now[0], str)
+        if len(now) != len(self.classes_) or (named and not np.array_equal(now, self.classes_)):
             raise ValueError(
                 "the estimator has other classes than when fit tuned its decision "
                 f"({self.classes_} then, {now} now): fit the {type(self).__name__} again"
