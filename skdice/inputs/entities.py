@@ -65,6 +65,8 @@ def fields_of(item: Any) -> dict[str, Any]:
     A list has its start, end and label, and then its text, if it is a string, and its score, if it
     is a fraction. A mapping or an object has them under the names of the tools.
     """
+    if isinstance(item, Entity):
+        return item._asdict()  # its label may be None
     item = item.tolist() if isinstance(item, np.ndarray) else item
     if isinstance(item, (tuple, list)) and not hasattr(item, "_fields"):
         found = dict(zip(("start", "end", "label"), item, strict=False))

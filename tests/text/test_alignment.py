@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from skdice import DiceEntityRecognizer, DiceTokenClassifier
 from skdice.backbones import load_tokenizer
-from skdice.inputs.entities import read_entities
+from skdice.inputs.entities import Entity, read_entities
 from skdice.inputs.texts import as_single_texts
 from skdice.inspection import alignment_report
 from skdice.text.alignment import align, tags_of_texts
@@ -255,3 +255,10 @@ def test_what_the_words_cannot_hold_counts_as_missed(tiny_backbone):
 
 def test_tags_for_samplers():
     assert tags_of_texts(["in Rome, now"], [[(3, 7, "LOC")]]) == [["O", "B-LOC", "O", "O"]]
+
+
+def test_regions_without_annotation_are_read_again():
+    rows = read_entities([[(0, 4, "PER"), (5, 9, None)]], ["anna runs"])
+    assert read_entities(rows, ["anna runs"]) == rows
+    with pytest.raises(TypeError, match="start"):
+        read_entities([[Entity("0", 4, "PER")]], ["anna runs"])
