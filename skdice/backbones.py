@@ -185,6 +185,15 @@ def load_tokenizer(backbone: str, revision: str | None = None) -> Any:
             f"backbone={backbone!r} holds no tokenizer, so that every word would be unknown: "
             f"{_ADD_TOKENIZER}"
         )
+    vocabulary, n_known = tokenizer.get_vocab(), getattr(config, "vocab_size", None)
+    unused = set(tokenizer.get_added_vocab()) - set(tokenizer.all_special_tokens)
+    last = max(set(vocabulary) - unused, key=vocabulary.__getitem__)
+    if isinstance(n_known, int) and vocabulary[last] >= n_known:
+        raise ValueError(
+            f"backbone={backbone!r} has a tokenizer with the id {vocabulary[last]} ({last!r}), and "
+            f"embeddings of {n_known} ids: give it its own tokenizer, or more embeddings by "
+            "resize_token_embeddings of transformers"
+        )
     return tokenizer
 
 

@@ -190,3 +190,12 @@ def test_outputs_are_named_whatever_the_file_says(tiny_backbone, tmp_path, value
     ids = torch.tensor([[2, 5, 3]])
     assert load_encoder(str(folder))(ids).last_hidden_state.shape[:2] == ids.shape
     assert load_with_head(str(folder), "TokenClassification", 2)(ids).logits.shape == (1, 3, 2)
+
+
+def test_ids_beyond_the_embedding_are_refused(tiny_backbone, tmp_path):
+    folder = shutil.copytree(tiny_backbone, tmp_path / "m")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["anna"] = 9999
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(ValueError, match=r"id 9999 \('anna'\), and embeddings of \d+ ids"):
+        load_tokenizer(str(folder))

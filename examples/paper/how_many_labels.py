@@ -2,7 +2,7 @@
 
     python how_many_labels.py run --data FOLDER      # fills results/how_many_labels.jsonl
     python how_many_labels.py list                   # the fits that are missing
-    python how_many_labels.py show --picture labels.svg
+    python how_many_labels.py show --picture labels.svg    # the table goes into docs/need.md
 
 Models are skdice without settings, logistic regression on vectors of the frozen encoder, TF-IDF
 (texts) or a random field (tags), and SetFit (texts, up to 300 rows), all but TF-IDF and the field
@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import tasks
+from pages import replaced
 from run import (
     HERE,
     add_common,
@@ -41,6 +42,7 @@ from run import (
 from small_batches import loaded
 
 RESULTS = HERE / "results" / "how_many_labels.jsonl"
+PAGE = HERE.parent.parent / "docs" / "need.md"
 CELLS = {
     "sms": "SMS",
     "sst2": "SST-2",
@@ -69,6 +71,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     add_runs(parser, seeds=2)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--page", type=Path, default=PAGE, help="of show: it gets the table")
     parser.add_argument("--picture", type=Path, help="of show: where to draw the curves")
     add_common(parser)
     args = parser.parse_args()
@@ -207,7 +210,11 @@ def lines(records: list[dict[str, Any]], sizes: list[int]) -> Iterator[str]:
 def show(args: Any) -> None:
     records = read(args.out)
     print(f"{len(records)} fits, {core_hours(records):.1f} core-hours\n")
-    print("\n".join(lines(records, args.sizes)))
+    print(table := "\n".join(lines(records, args.sizes)))
+    if args.out == RESULTS:
+        args.page.write_text(
+            replaced(args.page.read_text(), "labels to train", table, "how_many_labels.py")
+        )
     if args.picture is not None:
         picture(curves(records), args.picture)
 

@@ -11,7 +11,7 @@ from tests.examples.scripts import PAPER, scripts
 
 @pytest.fixture(scope="module")
 def labels():
-    with scripts(PAPER, "tasks", "run", "how_many_labels") as found:
+    with scripts(PAPER, "tasks", "run", "pages", "how_many_labels") as found:
         yield found["how_many_labels"]
 
 
@@ -41,6 +41,11 @@ def test_a_model_is_fitted_and_scored(labels, tmp_path, tiny_backbone, model):
     job |= {"loss": "ce_dice", "precision": "fp32", "backbone": tiny_backbone, "model": model}
     found = labels.run(job, tmp_path, 1)
     assert 0 <= found["test"]["f1"] <= 1
+
+
+def test_the_page_shows_the_records(labels):
+    table = "\n".join(labels.lines(labels.read(labels.RESULTS), list(labels.SIZES)))
+    assert table in labels.PAGE.read_text()
 
 
 def test_the_table_has_means_over_seeds(labels, tmp_path):
