@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -83,17 +84,18 @@ def _opened(path: Path, given: Mapping[str, Any], known: Mapping[str, Any]) -> S
 def _is_table(source: Source, known: Mapping[str, Any]) -> bool:
     """Return False of a file that holds a text on each line, by its name and its first line.
 
-    The names of the columns that are `known` show a table, or their separator if it has no names.
+    The names of the columns that are `known` show a table, whatever separates them, or their
+    separator if they have no names.
     """
     from skdice.datasets.reading import suffix_of
 
     if source.is_json or suffix_of(source.path) in (".csv", ".tsv") or "\t" in source.first_line:
         return True
-    separator = known.get("separator") or "\t"
-    if not known.get("header"):
+    separator = known.get("separator", "\t")
+    if not known or known.get("header") is False:
         return separator in source.first_line
-    cells = [cell.strip().strip('"') for cell in source.first_line.split(separator)]
-    return set(known["text_columns"]) <= set(cells)
+    cells = re.split(f"[,;{re.escape(separator)}]", source.first_line)
+    return set(known["text_columns"]) <= {cell.strip().strip('"') for cell in cells}
 
 
 def _as_table(

@@ -42,7 +42,7 @@ def separator_of(source: Source) -> str:
     """The separator that was given, or that the first line has outside quotes."""
     if source.separator:
         return source.separator
-    if named := _SEPARATOR_LINE.fullmatch(source.first_line.strip()):
+    if named := _SEPARATOR_LINE.fullmatch(source.first_line):
         return named[1]
     first = _QUOTED.sub("", source.first_line)
     if "\t" in first:
@@ -67,8 +67,8 @@ def cells_of(source: Source) -> Iterator[Cells]:
     if len(separator) != 1:
         raise ValueError(f"separator={separator!r} must be one character")
     lines = source.iter_lines()
-    if _SEPARATOR_LINE.fullmatch(source.first_line.strip()):
-        lines = (line if number else "" for number, line in enumerate(lines))
+    if _SEPARATOR_LINE.fullmatch(source.first_line):
+        lines = ("" if line == source.first_line else line for line in lines)
     rows = _quoted if quotes(source) else _unquoted
     return rows(source, lines, separator)
 

@@ -138,9 +138,10 @@ class TaggedSentences(Reader):
         if source.is_json:
             return self.read(source, {}, labelled=False)
         lines = source.text.split("\n")
-        if all("\t" not in line and len(line.split()) < 2 for line in lines):
+        has_tags = "token_column" in options or is_tagged(source)
+        if not has_tags and all("\t" not in line and len(line.split()) < 2 for line in lines):
             return Reading(_token_a_line(lines))
-        if "token_column" in options or is_tagged(source) or holds_columns(lines, tags):
+        if has_tags or holds_columns(lines, tags):
             return tagged_rows(source, dict(options), labelled=False)
         first = next(i for i, line in enumerate(lines, 1) if line.strip())
         problem = f"holds running text ({lines[first - 1]:.40}): write one token a line and "

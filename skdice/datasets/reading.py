@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator
@@ -115,7 +116,7 @@ def pandas_values(path: Path, data: bytes) -> list[tuple[str, Any]] | None:
     try:
         import pandas as pd
 
-        frame = getattr(pd, name)(path)
+        frame = getattr(pd, name)(io.BytesIO(data))
     except Exception as error:  # of pandas, or of what it needs for such a file
         raise ValueError(f"{str(path)!r} is {_BINARY[start]} (pandas.{name}: {error})") from error
     columns = {str(column): frame[column].tolist() for column in frame}
@@ -141,6 +142,15 @@ def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
 def is_record(line: str) -> bool:
     """Return True if a line is a JSON object."""
     return line.lstrip().startswith("{") and isinstance(_value(line), dict)
+
+
+def is_document(text: str) -> bool:
+    """Return True if a text is one JSON object or an array of some, perhaps on many lines."""
+    if text.lstrip()[:1] not in ("[", "{"):
+        return False
+    value = _value(text)
+    values = value if isinstance(value, list) else [value]
+    return bool(values) and all(isinstance(each, dict) for each in values)
 
 
 def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:

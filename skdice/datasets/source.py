@@ -13,6 +13,7 @@ from skdice._checks import counted, shown
 from skdice._warn import warn
 from skdice.datasets.reading import (
     fault,
+    is_document,
     is_record,
     iter_split,
     json_values,
@@ -100,7 +101,7 @@ class Source:
             return bool(self.in_json)
         if not isinstance(self._content, str) or suffix_of(self.path) in (".jsonl", ".json"):
             return True
-        return is_record(self.first_line)
+        return is_record(self.first_line) or is_document(self.text)
 
     def as_json(self) -> Source:
         """The file read as JSON whatever its name, if it begins so."""

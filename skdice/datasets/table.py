@@ -13,7 +13,7 @@ from skdice._checks import KINDS, shown
 from skdice.datasets.answers import ANSWERS, are_answers
 from skdice.datasets.cells import ID_NAMES, LABEL_NAMES, PAIR_NAMES, TEXT_NAMES
 from skdice.datasets.labels import is_empty, refusal
-from skdice.datasets.reading import fault, suffix_of
+from skdice.datasets.reading import fault
 from skdice.datasets.row import Note, left_out
 from skdice.inputs.rows import as_row_list
 
@@ -125,7 +125,7 @@ class Table:
         if self.given is not None:
             return self.given
         names: Any = self.names
-        if names is None and suffix_of(self.path) in (".csv", ".tsv") and self.width > 1:
+        if names is None and self.width > 1:
             names = [*map(str, range(self.width))]
         if names is None:
             return [{} for _ in self.rows]

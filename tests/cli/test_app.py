@@ -407,6 +407,7 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
     others = "".join(f"{token} X y\n" for token in tokens)
     for name, text, options in (
         ("a", "\n".join(rows), ()), ("a", "\n".join(numbered), ()), ("t.csv", table, ()),
+        ("s.csv", table.replace("Sentence #", "sentence_id"), ()),  # no line with a blank
         ("t.conllu", conllu, ()), ("b", others, ("--text-columns", 0)),
     ):  # fmt: skip
         (trained / name).write_text(text)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -41,9 +42,9 @@ def train(path, out, backbone, *options):
     return out
 
 
-def texts_of(model, path, *options):
+def texts_of(model, path, *options, text=None):
     """The texts that are predicted, or those before and after of pairs."""
-    result = run("predict", model, path, "--format", "jsonl", *options)
+    result = run("predict", model, path, "--format", "jsonl", *options, text=text)
     assert result.exit_code == 0, result.output
     rows = map(json.loads, result.output.splitlines())
     return [(row["text"], row["text_pair"]) if "text_pair" in row else row["text"] for row in rows]
@@ -101,20 +102,46 @@ def test_pairs_are_read_in_the_order_of_training(models, tmp_path):
     assert "is not in" in said(result)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.txt", "a"])
+KINDS = [
+    *("a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.txt", "a", "a.parquet"),
+    *("a.json", "array.txt"),  # an array on many lines and on one
+]
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_other_kinds_of_tables_have_the_same_columns(models, tmp_path, name):
     path, rows = tmp_path / name, list(zip(MOODS, BODIES, BODIES[::-1], strict=True))
     names = ("mood", "body", "title")
+    records = [dict(zip(names, row, strict=True)) for row in rows]
     if name == "a.jsonl":
-        path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
+        path.write_text("\n".join(map(json.dumps, records)))
+    elif name in ("a.json", "array.txt"):
+        path.write_text(json.dumps(records, indent=1 if name == "a.json" else None))
+    elif name == "a.parquet":
+        pytest.importorskip("pyarrow")
+        pd.DataFrame(records).to_parquet(path)
     else:
         table(path, names, rows, "\t" if name == "a.tsv" else ",", "utf-8-sig")
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(path.read_bytes()))
     assert texts_of(models / "b", path) == BODIES
+    assert texts_of(models / "b", "-", text=path.read_bytes()) == BODIES
     assert run("evaluate", models / "b", path).exit_code == 0
     table(tmp_path / "semi.csv", names, rows, ";")
     assert texts_of(models / "b", tmp_path / "semi.csv") == BODIES
+
+
+def test_a_header_tells_a_table_whatever_separated_that_of_training(tmp_path, tiny_backbone):
+    rows = list(zip(BODIES, MOODS, strict=True))
+    records = "".join(json.dumps({"body": a, "mood": b}) + "\n" for a, b in rows)
+    (tmp_path / "a.jsonl").write_text(records)
+    table(tmp_path / "a.tsv", ("body", "mood"), rows, "\t")
+    text = table(tmp_path / "new", ("mood", "body"), [("ham", "lunch")]).read_text()
+    for name in ("a.jsonl", "a.tsv"):
+        how = ("--text-columns", "body", "--label-column", "mood")
+        model = train(tmp_path / name, tmp_path / f"m{name}", tiny_backbone, *how)
+        assert texts_of(model, "-", text=text) == texts_of(model, tmp_path / "new") == ["lunch"]
+        assert texts_of(model, "-", text="no body, no mood\n") == ["no body, no mood"]
 
 
 def test_texts_on_lines_and_standard_input_need_no_columns(models, tmp_path):
@@ -136,6 +163,8 @@ def test_columns_without_names(models, tmp_path):
     rows = [("ham", "lunch"), ("spam", "win")]
     bare = table(tmp_path / "a.tsv", None, rows, "\t")
     assert texts_of(models / "n", bare) == ["lunch", "win"]
+    piped = run("predict", models / "n", "-", text=bare.read_text())
+    assert piped.output == run("predict", models / "n", bare).output  # with all its columns
     assert json.loads(run("evaluate", models / "n", bare, "--json").output)["ham"]["support"] == 1
     # A table without names is no table of a model that knows names, until an option says so.
     result = run("predict", models / "b", bare)

@@ -72,6 +72,7 @@ def test_two_texts_need_names_of_a_pair_or_a_user(tmp_path):
         ("ham,see you\nspam,win\nham,ok\n", {"label_column": 0}, ["ham", "spam", "ham"]),
         ('"Hallo, du";spam\nBis bald;ham\nSo;spam\n', {"label_column": 1}, ["spam", "ham", "spam"]),
         ("sep=;\ntext;label\nso;x\n", {}, ["x"]),
+        ("\nsep=\t\ntext\tlabel\nso\tx\n", {}, ["x"]),
         ('"text, cleaned";label\n"Hallo, du";x\n', {}, ["x"]),
     ],
 )
