@@ -94,11 +94,10 @@ class NetEstimator(OldNames):
     checkpoint_dir : str, Path or None
         Folder for checkpoints. A fit that was interrupted or killed goes on from the last one when
         `fit` is called again with the same data and parameters, and ends with the same weights.
-        Each fit has its own subfolder. Delete the folder to begin anew, or once `fit` has returned.
+        Each fit has one file. Delete the folder to begin anew, or once `fit` has returned.
         Needs an int `random_state` and no `callbacks`.
     checkpoint_every : float
-        Seconds between two checkpoints; 0 writes one after each update. Each epoch writes one as
-        well. The last two are kept.
+        Seconds between two checkpoints; 0 writes one after each update. Each epoch writes one too.
     random_state : int, RandomState or None
         Seeds the head, dropout and batches; the caller's generators are left alone.
 
