@@ -143,7 +143,7 @@ def entity_rows(
     check_choice("on_misaligned", on_misaligned, MISALIGNED)
     name: str | None = format
     if format == "auto":
-        found = found or find(source, "entities" if wanted.labelled else "")
+        found = found or find(source, "entities")
         name = found.format
         if name is None or (wanted.labelled and found.task == "classification"):
             raise ValueError(f"{str(source.path)!r} {_unknown(source, found.task)}")
@@ -151,8 +151,8 @@ def entity_rows(
     if not rows:
         problem = f"holds no annotated text; left out: {left_out(notes) or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    if format != "auto" and wanted.labelled and not any(row.y.spans for row in rows):
-        _refuse_other(source, format)
+    if wanted.labelled and not any(row.y.spans for row in rows):
+        _refuse_other(source, str(name))
     unit = formats()[str(name)]
     return Reading(resolve(source.path, rows, unit, offsets, on_misaligned), notes)
 

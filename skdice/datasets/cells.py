@@ -130,15 +130,14 @@ def _has_header(source: Source, rows: list[Cells]) -> bool:
     """
     if len(rows[0][1]) == 1 and suffix_of(source.path) not in (".csv", ".tsv"):
         return False  # the first of plain lines is a text
-    first = [cell.strip() for cell in rows[0][1]]
-    names = {cell.lower() for cell in first}
-    if not names.isdisjoint(LABEL_NAMES):
+    first = [cell.strip().lower() for cell in rows[0][1]]
+    if not set(LABEL_NAMES).isdisjoint(first):
         return True
-    if names.isdisjoint({*_TEXTS, "tokens", "words"}):
+    if {*_TEXTS, "tokens", "words"}.isdisjoint(first):
         return False
-    others = [i for i, name in enumerate(first) if name.lower() not in {*_TEXTS, *ID_NAMES}]
-    below = [cells for _, cells in islice(rows, 1, 1000)]
-    return not any(first[i] == row[i].strip() for row in below for i in others)
+    others = [i for i, name in enumerate(first) if name not in {*_TEXTS, *ID_NAMES}]
+    below = islice(rows, 1, 1000)
+    return not any(first[i] == cells[i].strip().lower() for _, cells in below for i in others)
 
 
 # ---- lists and objects in cells

@@ -14,13 +14,13 @@ from skdice.datasets.row import Reading, Row, x_and_y
 from skdice.datasets.source import Source
 from skdice.datasets.token_columns import (
     DOCUMENT,
-    RANGE,
     SAMPLE,
     TAG,
     Layout,
     Line,
     columns_of,
     is_header,
+    is_range,
     no_tokens,
 )
 from skdice.inputs.rows import as_row_list
@@ -202,22 +202,21 @@ TokenLine = tuple[int, list[str] | None]  # a line's number and its cells; None 
 
 def _token_lines(source: Source, layout: Layout) -> Iterator[TokenLine]:
     """The lines of tokens, and ends of sentences."""
-    separator, ids, at_start = layout.separator, layout.ids, True
+    separator, at_start = layout.separator, True
     mark = "#" if layout.comment == "auto" else layout.comment or "\n"  # which no line holds
-    for number, line in enumerate(source.iter_lines(), 1):
-        if not line or line.isspace() or line.startswith(DOCUMENT):
+    for number, line in islice(enumerate(source.iter_lines(), 1), layout.has_header, None):
+        if not line.strip() or line.startswith(DOCUMENT):
             at_start = True
             yield number, None
             continue
-        cells = line.split(separator) if separator else _split(line, None)
+        cells = _split(line, separator)
         if line.startswith(mark) and _is_comment(source, number, line, cells, layout, at_start):
             continue
         if len(cells) != layout.width:
             problem = f"{len(cells)} column(s) in {line[:60]!r}, but {layout.width} in most lines"
             problem += ": mend the line, or the file may be cut short"
             raise source.fault(number, problem)
-        is_token = ids is None or not RANGE.fullmatch(cells[ids])
-        if is_token and not (layout.has_header and number == 1):
+        if not is_range(cells, layout.ids):
             at_start = False
             yield number, cells
 

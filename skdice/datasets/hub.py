@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,13 +53,14 @@ def from_hf(
     (['hi', 'win'], ['ham', 'spam'])
     """
     features = _features(dataset)
-    columns: list[str] = [text_columns] if isinstance(text_columns, str) else []
-    columns = columns or as_row_list("text_columns", text_columns)
+    columns = [text_columns]
+    if not isinstance(text_columns, str):
+        columns = as_row_list("text_columns", text_columns)
     if len(columns) not in (1, 2):
         problem = "must name one column, or two for a pair"
         raise ValueError(f"text_columns={shown(text_columns)} {problem}")
     rows = named_rows(dataset.select_columns(list(dict.fromkeys([*columns, label_column]))))
-    X = [row[columns[0]] if len(columns) == 1 else tuple(row[c] for c in columns) for row in rows]
+    X = list(map(operator.itemgetter(*columns), rows))  # a value of one column, a tuple of two
     y = [row[label_column] for row in rows]
     if None in y:
         raise ValueError(f"{label_column}[{y.index(None)}] is None: leave out rows without a label")

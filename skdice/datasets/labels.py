@@ -31,7 +31,7 @@ def read_labels(
     """
     cells = [(place, parsed(cell)) for place, cell in cells]
     if str(name).lower() != "tag" and any(isinstance(value, list) for _, value in cells):
-        lists = [_names(path, place, value) for place, value in cells]
+        lists = [_names(path, name, place, value) for place, value in cells]
         return [row[0] for row in lists] if all(len(row) == 1 for row in lists) else lists
     labels = [_label(path, name, place, value) for place, value in cells]
     if separator is None:
@@ -52,19 +52,15 @@ def _label(path: Path, name: Any, place: Any, value: Any) -> str:
     return label.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", label) else label
 
 
-def _names(path: Path, place: Any, value: Any) -> list[str]:
+def _names(path: Path, column: Any, place: Any, value: Any) -> list[str]:
     """The names of a list."""
     names = value if isinstance(value, list) else [None]
-    are_numbers = all(type(name) is int for name in names)
+    are_numbers = {*map(type, names)} == {int}
     if are_numbers and len(names) > 1 and set(names) <= {0, 1}:
         problem = f"{value!r:.60} holds 0 and 1 for labels without names: write the names of "
         raise fault(path, place, problem + "those that hold, or a column for each label")
     if not are_numbers and not all(isinstance(name, str) and name.strip() for name in names):
-        problem = f"{value!r:.60} is no list of names, as the other rows hold: give "
-        problem += '["a", "b"], or [] for a row without labels'
-        spans = any(isinstance(name, (list, dict)) for name in names)
-        remedy = "; texts with entities are read with task='entities'" if spans else ""
-        raise fault(path, place, problem + remedy)
+        raise refusal(path, place, column, value, "a list of names")
     return [str(name).strip() for name in value]
 
 

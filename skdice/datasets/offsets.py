@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import shown
+from skdice._checks import is_number, shown
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.reading import fault
@@ -67,7 +67,7 @@ def _locate(span: Span, text: str, ruler: Rulers, unit: str) -> tuple[int, int] 
 def _fault_of(part: tuple[Any, Any], ruler: Rulers, unit: str) -> str:
     """Say what is wrong with a start and an end; empty if they are right."""
     for what, offset in zip(("start", "end"), part, strict=True):
-        if isinstance(offset, bool) or not isinstance(offset, (int, float)) or offset % 1:
+        if not is_number(offset) or offset % 1:
             return f"its {what} is {shown(offset)}, not a whole number"
     start, end = int(part[0]), int(part[1])
     if start >= end:
@@ -136,7 +136,7 @@ def resolve(
         marks, place = row.y, row.place
         if (name := row.meta.get("id")) is not None:
             place = f"{place} (id {shown(name)})"
-        texts = row.x, *marks.others
+        texts = tuple(dict.fromkeys((row.x, *marks.others)))
         if not all(map(is_text, texts)):
             raise fault(path, place, "the text holds half of a surrogate pair: write it anew")
         if marks.unit and offsets not in ("auto", marks.unit):

@@ -58,11 +58,14 @@ def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) ->
     A file that starts with the byte order mark of UTF-16 is decoded so.
     """
     data = _unpacked(path, read_data(path) if data is None else data)
-    if encoding.lower().startswith("u") and "16" not in encoding and not data.startswith(_BOMS):
-        _refuse_utf16(path, data)
     try:
-        if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
-            encoding = "utf-16" if data.startswith(_BOMS) else "utf-8-sig"
+        is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+    except (LookupError, ValueError) as error:  # a name that is no codec, or no name
+        raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
+    if is_utf8:
+        _refuse_utf16(path, data)
+        encoding = "utf-16" if data.startswith(_BOMS) else "utf-8-sig"
+    try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
@@ -71,8 +74,6 @@ def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) ->
         other = "cp1252" if any(byte in data for byte in range(0x80, 0xA0)) else "latin-1"
         problem = f"byte {error.start} is not {name}: give the file's encoding, such as "
         raise fault(path, line, f"{problem}encoding={other!r}, or convert it") from error
-    except (LookupError, ValueError) as error:  # a name that is no codec, or no name
-        raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
 
 
 def _unpacked(path: Path, data: bytes) -> bytes:
@@ -97,9 +98,12 @@ _BY_PANDAS = {  # the function of pandas by a file's first bytes, and the suffix
 
 
 def _refuse_utf16(path: Path, data: bytes) -> None:
-    """Refuse bytes of which every second one is 0, as in UTF-16 of most languages."""
+    """Refuse bytes of which every second one is 0, as in UTF-16 of most languages.
+
+    A byte order mark says what they are.
+    """
     zeros = [data[first:400:2].count(0) for first in (0, 1)]
-    if len(data) < 8 or 4 * min(zeros) > max(zeros):
+    if data.startswith(_BOMS) or len(data) < 8 or 4 * min(zeros) > max(zeros):
         return  # too short to tell, or a text that holds the character 0
     for form, first in (("utf-16-le", 1), ("utf-16-be", 0)):
         if zeros[first] > len(data[:400]) // 4:

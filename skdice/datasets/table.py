@@ -63,13 +63,11 @@ class Asked:
         """The columns of these parameters."""
         if label_column is not None and label_columns is not None:
             raise ValueError("label_column and label_columns are both given: give one of them")
-        texts = [] if text_columns is None else [text_columns]
-        if isinstance(text_columns, Iterable) and not isinstance(text_columns, str):
-            texts = as_row_list("text_columns", text_columns)
+        texts = _listed("text_columns", text_columns)
         if len(texts) > 2:
             raise ValueError(f"text_columns={shown(text_columns)} names more than two columns")
         if label_columns is None:
-            return cls(texts, [] if label_column is None else [label_column])
+            return cls(texts, _listed("label_column", label_column))
         labels = as_row_list("label_columns", label_columns)
         if not labels or len(set(map(str, labels))) < len(labels):
             raise ValueError(f"label_columns={shown(label_columns)} must name columns, each once")
@@ -84,6 +82,14 @@ class Asked:
         """Whether the first line names the columns: it does if one is asked for by name."""
         named = any(isinstance(column, str) for column in self.all)
         return True if header is None and named else header
+
+
+def _listed(name: str, columns: Any) -> list[Any]:
+    """The columns of a parameter: one, several or none."""
+    if columns is None:
+        return []
+    is_one = isinstance(columns, str) or not isinstance(columns, Iterable)
+    return [columns] if is_one else as_row_list(name, columns)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from skdice.tags.schemes import to_tags
 _TOKENS = ("tokens", "words")
 _TEXTS = (*_TOKENS, "sentence", "text")  # of strings, whose words stand between blanks
 _TAGS = ("tags", "ner_tags", "ner", "tag", "labels", "label", "spans", "pos", "upos")
+_OPTIONS = ("separator", "quoting", "token_column", "tag_column")  # the first two of cells alone
 _SENTENCE = re.compile(r"sent(ence)?[ _]?(#|id|idx|no|number)")
 
 
@@ -115,17 +116,19 @@ def _written(fields: Fields) -> tuple[str, str | None] | None:
 
 def _fit(words: str, tags: Any) -> bool:
     """Return True if there are as many tags as words, or tags of which some are not O."""
-    cells = _tags_of(tags)
-    if cells is None or not all(map(TAG.fullmatch, cells)):
+    cells = _split(tags)
+    if not isinstance(cells, list) or not cells or not all(map(_is_tag, cells)):
         return False
     return len(cells) == len(words.split()) or set(cells) != {"O"}
 
 
-def _tags_of(cell: Any) -> list[str] | None:
-    """The tags of a list, or of a string with blanks or commas between them."""
-    cells = re.split(r"[,\s]+", cell.strip()) if isinstance(cell, str) else cell
-    fits = isinstance(cells, list) and cells and all(isinstance(each, str) for each in cells)
-    return cells if fits else None
+def _is_tag(cell: Any) -> bool:
+    return isinstance(cell, str) and TAG.fullmatch(cell) is not None
+
+
+def _split(tags: Any) -> Any:
+    """The tags of a string with blanks or commas between them, or a list as it is."""
+    return re.findall(r"[^,\s]+", tags) if isinstance(tags, str) else tags
 
 
 def token_rows(
@@ -133,16 +136,16 @@ def token_rows(
 ) -> list[Row]:
     """The tokens of each record, with its tags or its spans, by the fields that were asked for."""
     rows = []
+    token: Any
+    tag: Any
     for place, record in source.records():
         token, tag = (a or b for a, b in zip(asked, token_fields(record) or asked, strict=True))
-        if token not in record or (labelled and tag not in record):
+        tokens = record.get(token)
+        tokens = tokens.split() if isinstance(tokens, str) else tokens
+        tags = _split(record.get(tag)) if labelled else []
+        if not isinstance(tokens, list) or not isinstance(tags, list):
             problem = f"no lists of tokens and tags, but {list(record)}"
             raise source.fault(place, f"{problem}: name them 'tokens' and 'tags'")
-        tokens, tags = record[token], record[tag] if labelled and tag is not None else []
-        tokens = tokens.split() if isinstance(tokens, str) else tokens
-        tags = _tags_of(tags) or [] if isinstance(tags, str) else tags
-        if not isinstance(tokens, list) or not isinstance(tags, list):
-            raise source.fault(place, f"{token!r} and {tag!r} are no lists")
         rows.append(_token_row(source, place, tokens, tags, tag, rest_of(record, token, tag)))
     return rows
 
@@ -189,8 +192,7 @@ def _listed_rows(
     source: Source, values: list[Placed], options: dict[str, Any], labelled: bool, nested: bool
 ) -> Reading:
     """Sentences of lists of tokens, from JSON or from cells."""
-    of_cells = () if source.is_json else ("separator", "quoting")
-    refuse_unknown("lists and tables of tokens", (*of_cells, "token_column", "tag_column"), options)
+    refuse_unknown("lists and tables of tokens", _OPTIONS, options)
     asked = options.get("token_column"), options.get("tag_column")
     first = next((found for _, value in values if (found := token_fields(value))), None)
     if first is None and None in asked:
@@ -254,8 +256,7 @@ def _table_rows(source: Source, options: dict[str, Any], labelled: bool) -> Read
     A sentence begins where its cell changes, or behind a blank line; an empty cell goes on with
     the sentence above.
     """
-    known_options = ("separator", "quoting", "token_column", "tag_column")
-    refuse_unknown("lists and tables of tokens", known_options, options)
+    refuse_unknown("lists and tables of tokens", _OPTIONS, options)
     header, asked = _header(source), (options.get("token_column"), options.get("tag_column"))
     wanted = _named_columns(header, *asked)
     if wanted is None:

@@ -117,19 +117,17 @@ def out_of_fold(
             f"cv={shown(cv)} leaves rows out or repeats them: each row must be held out once, as "
             "by KFold"
         )
-    if classifies:
-        estimator = with_pos_label(estimator, y)
+    estimator = with_pos_label(estimator, y)
     jobs = (delayed(_held_out)(estimator, X, y, *split, params) for split in splits)
     parts: list[Any] = list(Parallel(n_jobs=n_jobs)(jobs))
     predictions, tables, classes = map(list, zip(*parts, strict=True))
     order = np.argsort(np.concatenate(tests), kind="stable")
-    folds = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
-    if predictions[0].ndim == 2 and classes[0] is not None:  # a column for each label
-        predictions = aligned(predictions, classes)
-    probabilities = None
-    if tables[0] is not None:
-        tables = tables if classes[0] is None else aligned(tables, classes)
-        probabilities = np.concatenate(tables)[order]
+    folds = np.repeat(np.arange(len(tests)), list(map(len, tests)))
+    if classes[0] is not None:
+        tables = aligned(tables, classes)
+        if predictions[0].ndim == 2:  # a column for each label
+            predictions = aligned(predictions, classes)
+    probabilities = None if tables[0] is None else np.concatenate(tables)[order]
     return OutOfFold(np.concatenate(predictions)[order], probabilities, folds[order])
 
 

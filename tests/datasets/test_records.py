@@ -87,7 +87,7 @@ def test_json_lines_are_tables(tmp_path, name):
         (['{"text": "a", "label": "b"}', "", "[1]"], {}, r"line 3: \[1\] is not a JSON object"),
         (['{"text": "a", "label": 1}', '{"text": 3, "label": 1}'], {}, "line 2: 'text' is 3, not"),
         (['{"text": "a", "label": 1}', '{"label": 1}'], {}, "line 2: 'text' is missing, not a str"),
-        (['{"text": "a", "label": [["b"]]}'], {}, r"line 1: \[\['b'\]\] is no list of names"),
+        (['{"text": "a", "label": [["b"]]}'], {}, r"is \[\['b'\]\], not a list of names"),
         (['{"tokens": ["a"], "tag": ["O"]}'], {}, r"line 1: 'tokens' is \['a'\], not a string"),
         (['{"tokens": "a", "tag": ["O"]}'], {}, r"line 1: 'tag' is \['O'\], not a label"),
         (['{"text": "a"}'], {}, "one column only"),

@@ -49,18 +49,15 @@ class Brat(Format):
         names = {each.relative_to(folder).as_posix(): each for each in _documents(path)}
         for name, document in sorted(names.items()):
             text_file = _text_file(document)
-            if not text_file.is_file():
-                raise fault(path, f"{name}.ann", f"there is no {name}.txt beside it")
+            text = read_text(text_file, source.encoding)
             if wanted.labelled and not _files(document):
                 yield Note("without a file .ann", 1)
                 continue
-            text = read_text(text_file, source.encoding)
             others = [text.replace("\r\n", "\n")]
             if text_file.read_bytes().startswith(codecs.BOM_UTF8):
                 others += ["\ufeff" + each for each in (text, *others)]
             spans = list(_spans(source, document)) if wanted.labelled else []
-            marks = Marks(spans, others=tuple(other for other in others if other != text))
-            yield Row(f"{name}.ann", text, marks, {"id": name})
+            yield Row(f"{name}.ann", text, Marks(spans, others=tuple(others)), {"id": name})
 
     def write(self, path: Path, rows: list[Row]) -> None:
         write_folder(path, rows, _files_of)

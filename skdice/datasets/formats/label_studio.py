@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from skdice._checks import shown
@@ -17,6 +18,7 @@ from skdice.datasets.cells import TEXT_NAMES
 from skdice.datasets.formats._base import (
     OWN,
     JsonFormat,
+    if_any,
     parts_of,
     rest_of,
     without_scores,
@@ -63,8 +65,7 @@ class LabelStudio(JsonFormat):
                 yield from notes
                 yield row
                 n_read += bool(row.y if wanted.of_labels else row.y.spans)
-                items = filter(lambda item: isinstance(item, dict), _results(annotation))
-                unread |= {str(item.get("type")) for item in items} & _UNREAD
+                unread |= {str(item.get("type")) for item in _results(annotation)} & _UNREAD
         if unread and not n_read:
             raise ValueError(
                 f"{str(source.path)!r} holds answers of the type {' and '.join(sorted(unread))} "
@@ -114,9 +115,9 @@ def _kept(
 
 def _tasks_of_task(value: dict[str, Any]) -> tuple[str, ...]:
     """The tasks of a task of Label Studio's, by its annotations or else its predictions."""
-    items = [item for each in submitted(value) for item in _results(each)]
+    items = list(chain.from_iterable(map(_results, submitted(value))))
     if not items and not answered(value.get("annotations")):
-        items = [item for each in value.get("predictions") or [] for item in _results(each)]
+        items = list(chain.from_iterable(map(_results, value.get("predictions") or [])))
     held = ["entities"] if any("start" in _value(item) for item in items) else []
     held += ["classification"] if any(map(_choices, items)) else []
     return tuple(held) or ("empty",)
@@ -146,8 +147,8 @@ def _of_min(source: Source, place: Any, task: dict[str, Any], wanted: Wanted) ->
         data = without(task, *fields)
         return _row(source, place, data, items, data, wanted)[0]
     key = source.text_key(place, task, TEXT_NAMES, wanted.text_column)
-    fields = [name for name in task if name not in (key, *_OF_MIN)]
-    labels = {name: names for name in fields if (names := _names(task[name])) is not None}
+    others = without(task, key, *_OF_MIN).items()
+    labels = {name: names for name, value in others if (names := _names(value)) is not None}
     return Row(place, task[key], labels or None, without(task, key, *labels))
 
 
@@ -160,7 +161,7 @@ def _annotated(
         raise source.fault(place, problem)
     names = {"id": "annotation_id", "completed_by": "annotator"}
     more = {names[name]: annotation[name] for name in names if annotation.get(name)}
-    items = source.listed(place, annotation, "result")
+    items = source.listed(place, annotation, "result", dict)
     metadata = {**without(task, "data", "drafts", *_OF_TASKS), **task["data"], **more}
     return _row(source, place, task["data"], items, metadata, wanted)
 
@@ -174,18 +175,19 @@ def _names(value: Any) -> list[str] | None:
     return value if fits else None
 
 
-def _results(annotation: Any) -> list[Any]:
+def _results(annotation: Any) -> list[dict[str, Any]]:
+    """The items of an annotation's result; nothing of an id, or of what is no list."""
     result = annotation.get("result") if isinstance(annotation, dict) else None
-    return result if isinstance(result, list) else []
+    return [item for item in result if isinstance(item, dict)] if isinstance(result, list) else []
 
 
-def _value(item: Any) -> dict[str, Any]:
-    """What an item of a result says; nothing if it is no item."""
-    value = item.get("value") if isinstance(item, dict) else None
+def _value(item: dict[str, Any]) -> dict[str, Any]:
+    """What an item of a result says; a relation says nothing."""
+    value = item.get("value")
     return value if isinstance(value, dict) else {}
 
 
-def _choices(item: Any) -> list[str]:
+def _choices(item: dict[str, Any]) -> list[str]:
     names = _value(item).get("choices")
     return [str(name) for name in names] if isinstance(names, list) else []
 
@@ -218,16 +220,16 @@ def _row(
     others = [item for item in items if item not in regions]
     labels = [_labels(_value(item)) or [] for item in regions]
     key = _text_of(source, place, data, items, regions, wanted)
-    rest = rest_of({**metadata, **({"result": others} if others else {})}, key)
+    rest = rest_of({**metadata, **if_any("result", others)}, key)
     y: Any = Marks([_span(r, label) for r, of in zip(regions, labels, strict=True) for label in of])
     if wanted.of_labels:
         y = _of_choices(items) or None
     return Row(place, data[key], y, rest), [Note("regions without a label", labels.count([]))]
 
 
-def _is_region(source: Source, place: Any, item: Any) -> bool:
+def _is_region(source: Source, place: Any, item: dict[str, Any]) -> bool:
     """Return True of a labelled stretch of a text, and not of a choice, a relation or a rating."""
-    kind, value = item.get("type") if isinstance(item, dict) else None, _value(item)
+    kind, value = item.get("type"), _value(item)
     if kind == "paragraphlabels":
         raise source.fault(place, f"{item.get('to_name')!r} {_DIALOGUE}")
     if "start" not in value and _labels(value) is not None:
@@ -242,7 +244,7 @@ def _span(item: dict[str, Any], label: Any) -> Span:
     return span(place.get("start"), place.get("end"), label, value.get("text"), item.get("score"))
 
 
-def _of_choices(items: list[Any]) -> dict[str, list[str]]:
+def _of_choices(items: list[dict[str, Any]]) -> dict[str, list[str]]:
     """The choices by the name of the question."""
     found: dict[str, list[str]] = {}
     for item in items:
@@ -265,7 +267,7 @@ def _text_of(
         problem = f"regions of several texts, {sorted(owners)}: export them apart"
         raise source.fault(place, problem)
     texts = {name: value for name, value in data.items() if isinstance(value, str)}
-    if any(isinstance(each, dict) and each.get("type") == _OF_HTML for each in items):
+    if any(item.get("type") == _OF_HTML for item in items):
         _refuse_html(source, place, texts)
     asked = [str(item.get("to_name")) for item in items if _choices(item)]
     known = tuple(name for name in ("text", *owners, *asked) if name in texts)

@@ -36,7 +36,7 @@ class Prodigy(JsonFormat):
         held = ["entities"] if isinstance(spans, list) and spans else []
         held += ["classification"] if _has_answer(value) else []
         empty = "spans" in value or "_task_hash" in value
-        if not held and empty and not spans and not value.get("label"):
+        if not held and empty and not value.get("label"):
             return ("empty",)
         return tuple(held)
 

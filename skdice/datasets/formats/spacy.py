@@ -67,17 +67,18 @@ def _tasks_of_document(value: dict[str, Any]) -> tuple[str, ...]:
 
 def _cats(source: Source, place: Any, value: Any, wanted: Wanted) -> Row:
     """The categories of a score of at least a half, as spaCy's own trainer takes them."""
-    text, fields = value[:2] if isinstance(value, list) and len(value) > 1 else (None, value)
+    text, fields = value[:2] if _is_pair(value) else (None, value)
     if not isinstance(fields, dict):
         raise source.fault(place, f"{shown(value)} is no text with 'cats'")
-    if not isinstance(text, str):
+    if text is None:
         text = fields[source.text_key(place, fields, ("text",), wanted.text_column)]
-    cats = fields.get("cats") if wanted.labelled else None
-    scores = cats.values() if isinstance(cats, dict) else [None] if cats else []
-    if not all(isinstance(score, (int, float)) for score in scores):
+    cats = (wanted.labelled and fields.get("cats")) or {}
+    if not isinstance(cats, dict) or not all(
+        isinstance(score, (int, float)) for score in cats.values()
+    ):
         raise source.fault(place, f"'cats' is {shown(cats)}, not a score for each category")
     metadata = {"answer": fields["answer"]} if "answer" in fields else {}
-    return Row(place, text, _of_cats(cats or {}), metadata)
+    return Row(place, text, _of_cats(cats), metadata)
 
 
 def _of_cats(cats: dict[str, float]) -> dict[str, list[str]] | None:

@@ -208,7 +208,7 @@ def _columns_of(
 def _spans(
     source: Source, columns: list[_Column], tokens: list[_Token], wanted: Wanted
 ) -> Iterator[Span]:
-    """The annotations of all tokens, of each layer those with numbers in their order."""
+    """The annotations of all tokens, layer by layer."""
     for layer in _layers(source, columns, wanted.layer):
         at = _columns_of(source, columns, layer, wanted.feature)
         found: dict[Any, tuple[str, list[_Token]]] = {}  # label and tokens of each annotation
@@ -220,8 +220,6 @@ def _spans(
                 if known != label:
                     problem = f"the annotation [{number}] is {label!r} here, and {known!r} before"
                     raise source.fault(token.place, problem)
-        if all(isinstance(key, int) for key in found):  # numbered, as we write them
-            found = dict(sorted(found.items()))
         for label, held in found.values():
             yield span(min(t.start for t in held), max(t.end for t in held), label)
 
@@ -233,8 +231,6 @@ def _annotations(source: Source, token: _Token, at: list[int]) -> list[tuple[str
     if any([number for _, number in row] not in ([], numbers) for row in rows):
         cells = " and ".join(repr(token.cells[i]) for i in at)
         raise source.fault(token.place, f"{cells} name other annotations")
-    if any(value == "" for row in rows for value, _ in row):
-        raise source.fault(token.place, f"the token {token.text!r} has an empty value")
     return rows[0] or [(None, number) for number in numbers]
 
 

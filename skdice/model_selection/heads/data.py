@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from skdice.engine.vectors import blocks
 from skdice.estimators.classifier import DiceClassifier
 from skdice.inputs.labels import as_labels
 from skdice.inputs.sentences import as_sentences, as_tags
-from skdice.inputs.texts import as_texts
 from skdice.model_selection.heads.predictions import ClassHead, TagHead
 from skdice.model_selection.heads.training import FoldHeads, fit_heads
 from skdice.tags.schemes import infer_scheme
@@ -42,11 +42,13 @@ class HeadData:
             tags = as_tags(y, X)
             self.scheme = infer_scheme(tags) if estimator.scheme == "auto" else estimator.scheme
             self.ends = np.cumsum([0, *map(len, X)])
-            y = [tag for row in tags for tag in row]
-        self.y = np.array([tag or "" for tag in y]) if self.tagging else as_labels(y)
-        self.known = np.array([tag is not None for tag in y]) if self.tagging else None
+            every = list(chain.from_iterable(tags))
+            self.known: np.ndarray | None = np.array([tag is not None for tag in every])
+            self.y = np.array([tag or "" for tag in every])
+        else:
+            self.y, self.known = as_labels(y), None
         if self.is_text:
-            X = estimator.frozen_vectors(X if self.tagging else as_texts(X))
+            X = estimator.frozen_vectors(X)
             norms = [np.linalg.norm(X[part], axis=1) for part in blocks(len(X))]
             self.factor = NORM / max(np.concatenate(norms).mean(), np.finfo(np.float32).tiny)
             # Columns are not centred or scaled one by one: with fewer rows than columns, a head

@@ -118,8 +118,8 @@ def _of_search(full: FullFits, losses: list[Loss]) -> Iterator[str]:
     estimator = full.estimator
     if is_classifier(estimator) and read_labels(full.y, missing=True).multilabel:
         yield "the labels are 0/1 rows or lists, and heads give one label a row"
-    for name in sorted({name for space in full.spaces for name in space}):
-        if name != "loss" and not name.startswith("loss__"):
+    for name in sorted(set().union(*full.spaces)):
+        if name.partition("__")[0] != "loss":
             yield f"{name!r} is searched, which heads have in common"
     if full.fit_params:
         yield f"fit got {sorted(full.fit_params)}"

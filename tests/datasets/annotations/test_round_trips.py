@@ -469,4 +469,7 @@ def test_any_texts_as_other_tools_write_them(tmp_path_factory, format, data):
             continue
         path.write_bytes(file_of(text, entities).encode())
         found = read_annotations(path, format)
-        assert (found.texts, found.entities) == ([text], [entities])
+        kept = found.entities[0]
+        if format == "webanno":  # which has them in the order of their tokens
+            kept, entities = sorted(kept), sorted(entities)
+        assert (found.texts, kept) == ([text], entities)

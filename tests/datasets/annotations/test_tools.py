@@ -407,7 +407,7 @@ def test_brat_without_its_text(tmp_path):
     folder = brat(tmp_path / "a", "Rome", "T1\tLOC 0 4\tRome\n")
     (folder / "d.txt").unlink()
     for path in (folder, folder / "d.ann"):
-        with pytest.raises(ValueError, match=r"there is no d.txt beside it"):
+        with pytest.raises(FileNotFoundError, match=r"there is no file '.*d.txt'"):
             read_annotations(path)
 
 
