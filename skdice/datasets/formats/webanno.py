@@ -231,6 +231,8 @@ def _annotations(source: Source, token: _Token, at: list[int]) -> list[tuple[str
     if any([number for _, number in row] not in ([], numbers) for row in rows):
         cells = " and ".join(repr(token.cells[i]) for i in at)
         raise source.fault(token.place, f"{cells} name other annotations")
+    if any(value == "" for row in rows for value, _ in row):
+        raise source.fault(token.place, f"the token {token.text!r} has an empty value")
     return rows[0] or [(None, number) for number in numbers]
 
 
