@@ -393,7 +393,8 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         TypeError
             If the loss is not one of skdice's own (pickle the estimator instead).
         ValueError
-            If the folder is a file, or the working or home directory; if weights are NaN.
+            If the folder is a file, a mount point, or the working or home directory or above one,
+            none of which can be replaced; if weights are NaN.
         OSError
             If the folder or the one that holds it cannot be written; what was there stays.
         """

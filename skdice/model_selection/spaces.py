@@ -134,6 +134,12 @@ def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:
     return _completed(spaces[which], params)
 
 
+def with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
+    """An unfitted estimator with these parameters, which no other one holds."""
+    own = {name: clone(value, safe=False) for name, value in params.items()}
+    return clone(estimator).set_params(**own)
+
+
 def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
     """The parameters, with those that are functions of them added."""
     for name, values in space.items():
@@ -156,9 +162,8 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
     for space in spaces:
         for params in _settings(space):
             params = _completed(space, params)
-            own = {name: clone(value, safe=False) for name, value in params.items()}
             try:
-                losses = _checked_losses(clone(estimator).set_params(**own))
+                losses = _checked_losses(with_params(estimator, params))
             except (ValueError, TypeError, AttributeError) as error:
                 hints = [
                     f"; what not every {name} has takes a list of dicts, one for each {name}"

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.base import clone
 
 from skdice._compat import check_method_params, safe_indexing
 from skdice._warn import warn
@@ -20,7 +19,7 @@ from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.exceptions import TrialWarning
 from skdice.model_selection.intervals import Replayed
-from skdice.model_selection.spaces import import_optuna, suggest
+from skdice.model_selection.spaces import import_optuna, suggest, with_params
 
 RECORD = "record"  # the attribute of a trial that ran to its end
 FOLD = 10_000  # Optuna's steps for a fold; no fit has as many epochs
@@ -104,8 +103,7 @@ class FullFits:
 
     def model(self, params: Mapping[str, Any]) -> Any:
         """The unfitted estimator of a trial."""
-        own = {name: clone(value, safe=False) for name, value in params.items()}
-        return clone(self.estimator).set_params(**own)
+        return with_params(self.estimator, params)
 
     def take(self, rows: Any) -> list[Any]:
         """X and y of some rows; X alone if there is no y."""
