@@ -12,11 +12,7 @@ True
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-
-from skdice._names import refuse_old_name
 
 
 class SkdiceWarning(UserWarning):
@@ -57,7 +53,3 @@ class TrialWarning(SkdiceWarning, FitFailedWarning):
 
 class TruncationWarning(SkdiceWarning):
     """Inputs were longer than the model reads, and part of them was left out."""
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse_old_name(__name__, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +13,6 @@ from torch import nn
 
 from skdice import backbones
 from skdice._checks import check_has, checked
-from skdice._names import refuse_old_name
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.module import TaskModel
 from skdice.engine.parts import settle_attention
@@ -169,7 +168,3 @@ def _check_installed() -> None:
         import onnxscript  # noqa: F401  (torch's exporter asks for it)
     except ImportError as error:
         raise ImportError("ONNX needs more packages: pip install 'skdice[onnx]'") from error
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse_old_name(__name__, name)

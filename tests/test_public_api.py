@@ -11,10 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from skdice import exceptions
-from skdice._names import OLD_NAMES
 from skdice.metrics.decisions.bounds import Promise
 
 TABLE = Path(__file__).with_name("public_api.txt")
@@ -82,27 +79,6 @@ def test_public_names_and_signatures_are_those_of_the_table():
     changes.sort(key=lambda change: change[2:])
     advice = "tests/public_api.txt differs: if you mean it, run `python tests/test_public_api.py`"
     assert not changes, "\n".join([advice, *changes])
-
-
-@pytest.mark.parametrize(
-    ("package", "name"), [(package, name) for package, names in OLD_NAMES.items() for name in names]
-)
-def test_an_old_name_tells_what_takes_its_place(package, name):
-    module = importlib.import_module(package)
-    assert name not in dir(module)
-    with pytest.raises(ImportError, match=f"{package} has no {name} any more: "):
-        getattr(module, name)
-    with pytest.raises(AttributeError, match="'never'"):
-        module.never  # noqa: B018
-
-
-@pytest.mark.parametrize("package", OLD_NAMES)
-def test_what_a_function_gives_is_not_called_gone(package):
-    """Tools ask a package for the name of an object's class, such as the gallery of the site."""
-    module = importlib.import_module(package)
-    things = (getattr(module, name) for name in dir(module) if name[0] != "_")
-    given = {thing.__annotations__.get("return") for thing in things if inspect.isfunction(thing)}
-    assert not given & OLD_NAMES[package].keys()
 
 
 if __name__ == "__main__":

@@ -125,11 +125,3 @@ def test_every_warning_is_issued_with_a_class_of_its_own():
                 assert len(node.args) == 2, f"{path}:{node.lineno} has no class"
                 issued.add(ast.unparse(node.args[1]))
     assert issued == CLASSES
-
-
-def test_a_warning_that_is_gone_tells_what_takes_its_place():
-    with pytest.raises(ImportError, match="no FewRowsWarning any more: DataWarning takes its"):
-        from skdice.exceptions import FewRowsWarning  # noqa: F401
-    with pytest.raises(ImportError, match="ServingWarning takes its place"):
-        _ = exceptions.CheckpointWarning
-    assert not hasattr(exceptions, "NoWarning")

@@ -1,8 +1,5 @@
 """Readers of the field's formats, and a small corpus of our own."""
 
-from typing import NoReturn
-
-from skdice._names import refuse_old_name
 from skdice.datasets._corpus import load_town_notes
 from skdice.datasets.annotations import read_annotations, write_annotations
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
@@ -26,7 +23,3 @@ __all__ = [
     "write_conll",
     "write_squad_predictions",
 ]
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse_old_name(__name__, name)

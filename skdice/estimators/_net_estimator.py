@@ -332,9 +332,9 @@ class NetEstimator(OldNames):
         nothing = None if seen is None else self.task.nothing_found(self, seen)
         if nothing is not None:
             updates = self.net_.done_
-            other = (
-                "BiasTunedClassifier finds another" if self.task.has_classes else "null_threshold"
-            )
+            other = "give null_threshold"
+            if self.task.has_classes:
+                other = "BiasTunedClassifier finds another"
             warn(
                 f"the fitted model {nothing}, in the whole last epoch. After {updates} updates at "
                 f"lr={self.lr_:g}: train longer (max_epochs), or at another lr. Where positives "

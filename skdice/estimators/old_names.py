@@ -1,4 +1,4 @@
-"""What estimators were asked by another name: that of another library, or of an earlier version."""
+"""Parameters by the names of other libraries, and those that earlier versions saved."""
 
 from __future__ import annotations
 
@@ -18,12 +18,6 @@ PARAMETERS = {
     "per_device_train_batch_size": "did you mean batch_size?",
     "model_name": "did you mean backbone?",
     "class_weight": "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)",
-    "misaligned": "it is on_misaligned now",
-    "overlapping": "of entities that share words, the longest is trained on",
-    "unlabeled": "mark regions in y that nobody annotated, as in (0, len(text), None)",
-    "label_all_subwords": "a word is predicted at its first subword",
-    "cache": "give Pipeline(memory=...) of scikit-learn a folder",
-    "resume": "delete the folder of checkpoint_dir to begin anew",
 }
 # What takes the place of a value in a folder that an earlier version saved.
 VALUES: dict[str, dict[str, str | None]] = {
@@ -32,6 +26,7 @@ VALUES: dict[str, dict[str, str | None]] = {
 }
 # Parameters of such folders that changed no prediction.
 NEEDLESS = ("resume", "language", "overlapping", "unlabeled")
+OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks")
 
 
 class OldNames(BaseEstimator):

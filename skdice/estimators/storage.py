@@ -27,7 +27,7 @@ from skdice.engine import adapters
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
-from skdice.estimators.old_names import as_now
+from skdice.estimators.old_names import OF_OLD_LOSSES, as_now
 from skdice.exceptions import ServingWarning
 from skdice.folders import replaced
 from skdice.losses import LOSSES, Loss
@@ -85,9 +85,8 @@ def _loss_from_json(loss: object) -> Any:
     """Read what `_loss_to_json` wrote; other values are left as they are."""
     if not isinstance(loss, dict):
         return loss
-    cls = LOSSES[loss["name"]]  # a folder of an earlier version may name parameters that are gone
-    params = {k: _loss_from_json(value) for k, value in loss["params"].items() if k not in cls.gone}
-    return cls(**params)
+    params = {k: _loss_from_json(v) for k, v in loss["params"].items() if k not in OF_OLD_LOSSES}
+    return LOSSES[loss["name"]](**params)
 
 
 def _history(estimator: Model) -> list[dict[str, Any]]:

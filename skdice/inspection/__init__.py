@@ -4,8 +4,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from skdice._names import refuse_old_name
-
 if TYPE_CHECKING:
     from skdice.inspection.class_balance import *
     from skdice.inspection.comparison import *
@@ -44,7 +42,7 @@ __all__ = [*_MODULES]
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f"skdice.inspection.{_MODULES[name]}"), name)
-    refuse_old_name(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

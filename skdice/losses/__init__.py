@@ -7,9 +7,6 @@
 """
 
 # ruff: noqa: I001
-from typing import NoReturn
-
-from skdice._names import refuse_old_name
 
 # A new loss is one file and a line here. They are in the order of all lists.
 from skdice.losses.cross_entropy import CrossEntropyLoss as CrossEntropyLoss
@@ -19,9 +16,7 @@ from skdice.losses.dice import DiceLoss as DiceLoss
 from skdice.losses.tversky import TverskyLoss as TverskyLoss
 from skdice.losses.dsc import DSCLoss as DSCLoss
 from skdice.losses.compound import CompoundLoss as CompoundLoss
-from skdice.losses.sigmoid_f1 import SigmoidF1Loss as SigmoidF1Loss
 from skdice.losses.asymmetric import AsymmetricLoss as AsymmetricLoss
-from skdice.losses.mom import MoMLoss as MoMLoss
 
 from skdice.losses.base import LOSSES as LOSSES
 from skdice.losses.base import Loss as Loss
@@ -33,7 +28,3 @@ COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
 
 __all__ = [*(cls.__name__ for cls in LOSSES.values()), "COMPARED", "LOSSES", "LOSS_NAMES", "Loss"]
 __all__ += ["for_trainer"]
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse_old_name(__name__, name)

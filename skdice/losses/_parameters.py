@@ -72,9 +72,6 @@ class ParametrizedModule(nn.Module):
     # As in scikit-learn. A parameter that has none here is not checked.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
-    # Parameters that it had once, and what takes their place.
-    gone: ClassVar[dict[str, str]] = {}
-
     # What a class knows of its constructor, once.
     _signature: ClassVar[inspect.Signature]
     _names: ClassVar[tuple[str, ...]]
@@ -85,8 +82,6 @@ class ParametrizedModule(nn.Module):
             cls._names = tuple(sorted(list(cls._signature.parameters)[1:]))
         self = super().__new__(cls)
         nn.Module.__init__(self)  # before a dataclass assigns to it
-        for name in kwargs:
-            cls._refuse_gone(name)
         # Before torch takes a module that is given as a number for a part of this one.
         cls._check_each(cls._signature.bind_partial(self, *args, **kwargs).arguments)
         return self
@@ -100,11 +95,6 @@ class ParametrizedModule(nn.Module):
         for name, value in params.items():
             if name in cls._parameter_constraints:
                 check_value(name, value, cls._parameter_constraints[name], InvalidParameterError)
-
-    @classmethod
-    def _refuse_gone(cls, name: str) -> None:
-        if name in cls.gone and name not in cls._names:
-            raise TypeError(f"{cls.__name__} has no parameter {name!r} any more: {cls.gone[name]}")
 
     def _check(self) -> None:
         """Refuse parameters that do not go together."""
@@ -131,7 +121,6 @@ class ParametrizedModule(nn.Module):
             elif name in self._names:
                 of_self[name] = self.resolve_part(name, value) if name in self.parts else value
             else:
-                self._refuse_gone(name)
                 parts = "".join(f", and {part}__ with those of {part}" for part in self.parts)
                 raise ValueError(
                     f"Invalid parameter {name!r} for {type(self).__name__}: choose a loss that has "

@@ -76,12 +76,6 @@ class Loss(ParametrizedModule):
         "multilabel": [KINDS["bool"]],
         "reduction": [StrOptions(set(REDUCTIONS))],
     }
-    gone: ClassVar[dict[str, str]] = {
-        "ema_decay": "take batches that hold positives, as DiceClassifier(batch_size='auto') does",
-        "absent": "of a softmax without background, the surrogate leaves out classes without an "
-        "example in the batch; all else counts every class",
-        "all_ranks": "a loss counts over all processes that train together",
-    }
     # Ranges that are worth searching, by parameter.
     searched: ClassVar[Ranges] = {}
     # Buffers of `prepare` that the kernel takes, without their underscore.

@@ -1,9 +1,6 @@
 """Metrics over classes, spans and tokens, and scorers for scikit-learn's model selection."""
 
 # ruff: noqa: F403
-from typing import Any
-
-from skdice._names import refuse_old_name
 from skdice.metrics import answers, calibration, classification, spans
 from skdice.metrics.answers import *
 from skdice.metrics.calibration import *
@@ -23,7 +20,3 @@ __all__ = [
     *rejection.__all__,
     *spans.__all__,
 ]
-
-
-def __getattr__(name: str) -> Any:
-    refuse_old_name(__name__, name)

@@ -1,8 +1,5 @@
 """Comparing and searching losses, and predictions by cross-validation."""
 
-from typing import NoReturn
-
-from skdice._names import refuse_old_name
 from skdice.estimators.tuned.prior import adapt_prior
 from skdice.model_selection.comparison import compare_losses
 from skdice.model_selection.folds import out_of_fold
@@ -18,7 +15,3 @@ __all__ = [
     "loss_space",
     "out_of_fold",
 ]
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse_old_name(__name__, name)

@@ -27,7 +27,8 @@ class SearchProgress(Progress):
         best = f"best {max(scores):.3f}" if scores else "none with a score"
         self.advance(len(known), f"{self.unit}s", best)
         if self.verbose > 1 or self.is_due or len(known) == self.total:
-            score = f"score {trial.value:.3f}" if trial.value is not None else trial.state.name
+            ended = trial.state.name  # a pruned trial has the score of its first folds
+            score = f"score {trial.value:.3f}" if ended == "COMPLETE" else ended.lower()
             self.say(f"{self.unit} {len(known)} of {self.total}", score, best, self.left())
         if len(known) >= self.n_trials:
             study.stop()

@@ -1,8 +1,5 @@
 """Samplers with imbalanced-learn's interface for tagged sentences, and for entities in any text."""
 
-from typing import NoReturn
-
-from skdice._names import refuse_old_name
 from skdice.resampling.paper import table8_training_sets
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.tags import BackgroundUnderSampler, TagOverSampler
@@ -13,7 +10,3 @@ __all__ = [
     "TagOverSampler",
     "table8_training_sets",
 ]
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse_old_name(__name__, name)

@@ -21,8 +21,6 @@ from skdice.losses import (
     DiceLoss,
     DSCLoss,
     FocalLoss,
-    MoMLoss,
-    SigmoidF1Loss,
     TverskyLoss,
     WeightedCrossEntropyLoss,
     for_trainer,
@@ -51,9 +49,6 @@ ALL = [
     formula(DiceLoss, average="samples", squared=False),
     formula(DiceLoss, background=0, ohem_ratio=1.0),
     formula(DSCLoss, average="samples", exponent=1.0),
-    MoMLoss(lam=0.2),
-    SigmoidF1Loss(beta=3.0, eta=-0.5),
-    SigmoidF1Loss(beta=0.5, eta=1.0, average="macro"),
     AsymmetricLoss(gamma_pos=0.5, gamma_neg=1.5, label_smoothing=0.3),
     AsymmetricLoss(gamma_pos=0.0, gamma_neg=0.0, label_smoothing=0.0),
 ]
@@ -276,7 +271,6 @@ def test_gradients_over_labels_are_as_large_as_those_of_cross_entropy(average):
 @pytest.mark.parametrize(
     "make",
     [
-        LOSSES["sigmoid_f1"],
         *(partial(cls, smooth=0.0) for cls in (DiceLoss, DSCLoss, TverskyLoss)),
         *(
             partial(cls.literal, smooth=0.0, **more)

@@ -14,7 +14,6 @@ from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,
     DiceLoss,
-    SigmoidF1Loss,
     WeightedCrossEntropyLoss,
 )
 
@@ -23,9 +22,7 @@ X = RNG.normal(size=(60, 4))
 Y = np.array(["ham"] * 45 + ["spam"] * 5 + ["eggs"] * 10)
 
 
-@pytest.mark.parametrize(
-    "cls", [CrossEntropyLoss, WeightedCrossEntropyLoss, DiceLoss, SigmoidF1Loss]
-)
+@pytest.mark.parametrize("cls", [CrossEntropyLoss, WeightedCrossEntropyLoss, DiceLoss])
 @pytest.mark.parametrize("kind", ["balanced", "dict"])
 def test_they_are_the_numbers_that_they_stand_for(cls, kind):
     counts, classes = np.array([10, 45, 5]), np.array(["eggs", "ham", "spam"])

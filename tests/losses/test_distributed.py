@@ -26,8 +26,6 @@ def losses():
     found = {}
     for name in LOSSES:
         for background in (0, None):
-            if name == "mom" and background is None:
-                continue
             found[f"{name}, background {background}"] = resolve_loss(name).prepare(
                 COUNTS, background=background
             )

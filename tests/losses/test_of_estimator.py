@@ -29,7 +29,6 @@ from skdice.losses import (
     DiceLoss,
     DSCLoss,
     FocalLoss,
-    MoMLoss,
     TverskyLoss,
 )
 from skdice.model_selection import LossSearchCV, compare_losses
@@ -58,7 +57,7 @@ SETS = {
     "a part's background": (CompoundLoss("ce", DSCLoss(background=None)), "background=None"),
     "a part's reduction": (FocalLoss(reduction="none"), "reduction='none'"),
     "both parts' ignore_index": (CompoundLoss(ignore_index=-1), "ignore_index=-1"),
-    "0, which equals False": (MoMLoss(background=0), "background=0"),
+    "0, which equals False": (FocalLoss(background=0), "background=0"),
 }
 
 
@@ -194,25 +193,6 @@ def test_factors_that_fit_train(tiny_backbone):
 def test_what_is_no_loss_of_skdice_is_named_with_the_way_out(cls, loss, way_out):
     with pytest.raises(TypeError, match=way_out):
         estimator_of(cls, loss).fit(*ROWS[cls])
-
-
-@pytest.mark.parametrize("name", ["ema_decay", "absent", "all_ranks"])
-def test_parameters_that_are_gone_say_what_takes_their_place(name):
-    for cls in (DiceLoss, TverskyLoss, CrossEntropyLoss, CompoundLoss):
-        with pytest.raises(TypeError, match=f"{cls.__name__} has no parameter '{name}' any more: "):
-            cls(**{name: 0.5})
-        with pytest.raises(TypeError, match=f"no parameter '{name}' any more: "):
-            cls().set_params(**{name: 0.5})
-
-
-@pytest.mark.parametrize(
-    "name", ["dice_loss", "functional", "HeadsLoss", "SpanEndsLoss", "Range", "resolve_loss"]
-)
-def test_names_that_are_gone_say_what_takes_their_place(name):
-    with pytest.raises(ImportError, match=f"has no {name} any more: "):
-        exec(f"from skdice.losses import {name}")
-    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
-        _ = skdice.losses.nonsense
 
 
 def test_every_module_is_found_by_its_import():

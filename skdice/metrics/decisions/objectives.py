@@ -240,13 +240,12 @@ class Cost(Objective):
         if len(self.matrix) != size:
             raise ValueError(f"scoring={self!r} must have {size} rows, and has another number")
         if kind == "two" and positive == 0:
-            (_, alarm), (missed, _) = self.matrix
+            (_, upper), (lower, _) = self.matrix
             one, other = names
             raise ValueError(
                 f"scoring={self!r} can be read in two ways, as the positive class {one!r} is the "
                 f"first of {names}: name the classes, as in Cost({{({one!r}, {other!r}): "
-                f"{missed:g}, ({other!r}, {one!r}): {alarm:g}}}) where it is a missed {one!r} that "
-                f"costs {missed:g}"
+                f"{upper:g}, ({other!r}, {one!r}): {lower:g}}}) if the rows are in this order"
             )
         if kind == "spans" and self.matrix[0][0] != 0:
             raise ValueError(f"scoring={self!r}: matrix[0][0] must be 0, as no span is no row")
