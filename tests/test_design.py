@@ -98,7 +98,7 @@ def test_a_fit_runs_through_the_files_of_the_page(sentences, tiny_backbone, tmp_
     def note(frame, event, argument):
         entered.add(frame.f_code.co_filename)
 
-    model = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1)
+    model = DiceTokenClassifier(loss="ce_dice", backbone=tiny_backbone, max_epochs=1)
     model.set_params(random_state=0, checkpoint_dir=tmp_path)
     sys.setprofile(note)
     try:

@@ -15,7 +15,7 @@ from skdice.inspection import SpanConfusionDisplay, show_tags, span_errors
 X, y = load_town_notes(subset="train")
 X_test, y_test = load_town_notes(subset="test")
 tagger = DiceTokenClassifier(
-    loss="ce_dice",
+    loss="ce_dice",  # finds rare types after fewer updates than "ce"
     max_epochs=3,
     lr=5e-4,
     batch_size=16,

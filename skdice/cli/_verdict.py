@@ -18,7 +18,7 @@ MEANINGS = {
     "dice": "one minus a soft F1 of the batch (an overlap loss)",
     "tversky": "dice with one weight for false alarms and one for misses",
     "dsc": "dice in which easy examples weigh less",
-    "ce_dice": "a mean of ce and dice, the default of skdice",
+    "ce_dice": "a mean of ce and dice, the default of classifiers",
     "tfidf": "no transformer: n-grams and a logistic regression",
     "crf": "no transformer: a conditional random field",
 }

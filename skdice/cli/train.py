@@ -21,7 +21,7 @@ def train(
     out: Annotated[Path, Option(file_okay=False, help="Folder for the model.")],
     loss: Annotated[
         str | None,
-        Option(metavar="NAME", help="Name of the loss; default: ce_dice, dsc with mrc-ner and qa."),
+        Option(metavar="NAME", help="Name of the loss; default: that of the estimator."),
     ] = None,
     dev: options.Dev = None,
     task: options.Task = "auto",

@@ -13,6 +13,7 @@ from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.inputs.answers import MISALIGNED
+from skdice.losses import Loss
 from skdice.tasks.multi_span_qa import MultiSpanReading
 
 
@@ -73,6 +74,7 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
         "on_misaligned": [StrOptions(set(MISALIGNED))],
     }
 
+    loss: str | Loss = "ce_dice"
     max_question_length: int = 64
     on_misaligned: str = "raise"
     scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter

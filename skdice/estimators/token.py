@@ -15,6 +15,7 @@ from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import SpanScores
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.inputs.rows import object_array
+from skdice.losses import Loss
 from skdice.metrics.calibration import SpanScales
 from skdice.tags.schemes import SCHEMES
 from skdice.tasks.tagging import Tagging
@@ -81,6 +82,7 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
         "constrained": ["boolean"],
     }
 
+    loss: str | Loss = "ce"
     stride: int | None = None
     scheme: str = "auto"
     constrained: bool = True
