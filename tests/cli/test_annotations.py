@@ -31,7 +31,7 @@ def folder(tmp_path_factory, tiny_backbone):
     folder = tmp_path_factory.mktemp("annotations")
     write_annotations(folder / "notes.jsonl", TEXTS, ENTITIES, "doccano", IDS)
     (folder / "new.txt").write_text("anna is in rome, 👍\r\n\r\nbob sings 👍 in paris\r\n")
-    options = ("--backbone", tiny_backbone, "--max-epochs", 3, "--lr", 3e-3)
+    options = ("--backbone", tiny_backbone, "--max-epochs", 3, "--lr", 3e-3, "--loss", "ce_dice")
     result = run("train", folder / "notes.jsonl", "--out", folder / "m", *options)
     assert result.exit_code == 0, result.output
     assert "notes.jsonl: entities, 16 rows; tokens: O 32, B-LOC 8, B-PER 8; 2.0 neg" in " ".join(

@@ -111,10 +111,6 @@ def test_a_pipeline_with_a_memory_encodes_the_same_texts_once(features, tmp_path
         rows.append(model.fit(TEXTS, [1, 0, 0, 0, 0]).named_steps["features"].transform(TEXTS))
     assert len(calls) == 3  # one fit, and `transform` twice
     np.testing.assert_array_equal(*rows)
-    with pytest.raises(
-        TypeError, match=r"TransformerFeatures has no 'cache': give Pipeline\(memory="
-    ):
-        TransformerFeatures(cache=tmp_path)
 
 
 def test_with_scikit_learn_and_imbalanced_learn(features):

@@ -338,14 +338,14 @@ def said(*rows):
 
 def test_the_verdict_says_which_loss_to_take():
     best, near, far = Row("dsc", 0.8, 0, 0), (0.7, -0.2, 0.1), (0.5, -0.4, -0.2)
-    stays = said(best, Row("ce", *near), Row("ce_dice", *near))
-    assert "The default, ce_dice, stays the loss to take: what is ahead is within noise." in stays
-    worse = said(best, Row("ce", *near), Row("ce_dice", *far))
-    assert "Take dsc: it is ahead of the default, ce_dice, by more than noise." in worse
-    assert "Within noise of it: ce." in worse
-    assert "Behind by more than noise: ce_dice." in worse
-    first = said(Row("ce_dice", 0.9, 0, 0), Row("ce", *near))
-    assert first.startswith("Highest F1: ce_dice, the default.")
+    stays = said(best, Row("ce_dice", *near), Row("ce", *near))
+    assert "The default, ce, stays the loss to take: what is ahead is within noise." in stays
+    worse = said(best, Row("ce_dice", *near), Row("ce", *far))
+    assert "Take dsc: it is ahead of the default, ce, by more than noise." in worse
+    assert "Within noise of it: ce_dice." in worse
+    assert "Behind by more than noise: ce." in worse
+    first = said(Row("ce", 0.9, 0, 0), Row("ce_dice", *near))
+    assert first.startswith("Highest F1: ce, the default.")
     assert "or --seeds 5, may tell them apart." in first
     assert said(best) == ""
 
