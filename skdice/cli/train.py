@@ -21,7 +21,11 @@ def train(
     out: Annotated[Path, Option(file_okay=False, help="Folder for the model.")],
     loss: Annotated[
         str | None,
-        Option(metavar="NAME", help="Name of the loss; default: that of the estimator."),
+        Option(
+            metavar="NAME",
+            help="Name of the loss; default: ce of tags and entities, dsc of mrc-ner and qa, and "
+            "ce_dice.",
+        ),
     ] = None,
     dev: options.Dev = None,
     task: options.Task = "auto",

@@ -24,7 +24,7 @@ VALUES: dict[str, dict[str, str | None]] = {
     "frozen": {"none": None},
     "on_misaligned": {"fix": "expand", "error": "raise"},
 }
-# Parameters of such folders that changed no prediction.
+# Parameters of such folders that changed no prediction: of estimators, and of losses.
 NEEDLESS = ("resume", "language", "overlapping", "unlabeled")
 OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks")
 

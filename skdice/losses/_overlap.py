@@ -41,8 +41,8 @@ def overlap_loss(
     average: str,
     background: int | None,
     class_weight: PerClass,
-    ohem_ratio: Number = 0.0,
-    surrogate: str = "none",
+    ohem_ratio: Number,
+    surrogate: str,
 ) -> Tensor:
     """An overlap loss.
 

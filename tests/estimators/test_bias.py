@@ -371,7 +371,8 @@ def test_a_cost_by_name_is_a_parameter():
         ({("bad", "god"): 10, ("good", "bad"): 1}, r"'god' is not among the classes"),
         (
             [[0, 1], [10, 0]],
-            r"'bad' is the first of \['bad', 'good'\].*if the rows are in this order",
+            r"'bad' is the first of \['bad', 'good'\]: .*Cost\(\{\('bad', 'good'\): 1, "
+            r"\('good', 'bad'\): 10\}\) if the rows are in this order",
         ),
     ],
 )

@@ -15,6 +15,7 @@ from skdice import (
     DiceMRCTagger,
     DiceQuestionAnswerer,
     DiceTokenClassifier,
+    inspection,
 )
 from skdice.inspection import (
     DecisionDisplay,
@@ -259,3 +260,8 @@ def test_a_decision_refuses_what_it_cannot_draw():
 def test_a_range_is_told_in_the_same_words(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_name_that_the_package_lacks_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"'skdice\.inspection' has no attribute 'never'"):
+        inspection.never  # noqa: B018
