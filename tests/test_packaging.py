@@ -72,7 +72,8 @@ def source(tmp_path_factory):
     archive = built(tmp_path_factory.mktemp("sdist"), "sdist", folder)
     unpacked = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(archive) as tar:
-        tar.extractall(unpacked, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
+        tar.extractall(unpacked)
     (inside,) = unpacked.iterdir()
     return inside, names
 

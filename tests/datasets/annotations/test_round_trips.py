@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections import Counter
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from skdice._names import NOT_WRITTEN
@@ -133,6 +134,7 @@ def test_any_texts_and_entities(tmp_path_factory, format, data, ids):
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated())
+@example(data=(["#0"], [[(0, 1, "_")]]))
 def test_conll_names_what_it_cannot_hold(tmp_path_factory, data):
     texts, entities = data
     path = tmp_path_factory.mktemp("a") / "a.conll"
@@ -143,7 +145,16 @@ def test_conll_names_what_it_cannot_hold(tmp_path_factory, data):
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        back = there_and_back(path, "conll", texts, entities)
+        try:
+            back, refusal = there_and_back(path, "conll", texts, entities), ""
+        except ValueError as error:
+            back, refusal = None, str(error)
+    if back is None:  # a line that starts with # is a comment, and numbers may count the tokens
+        comment = re.search(r"X\[\d+\] would not be read again: .*# ", refusal)
+        assert "#" in "".join(texts) if comment else "counters, not tokens" in refusal
+        assert comment or "".join("".join(texts).split()).isdigit()
+        assert not (comment and path.exists())
+        return
     lost = sum(map(len, entities)) - sum(map(len, back.entities))
     assert ["".join(text.split()) for text in back.texts] == ["".join(t.split()) for t in texts]
     assert [str(w.message).split(" of ")[0] for w in caught] == ([str(lost)] if lost else [])
