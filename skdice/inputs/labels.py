@@ -21,7 +21,7 @@ from skdice.inputs._label_forms import (
     table_of_names,
     zero_one_rows,
 )
-from skdice.inputs.rows import check_given, is_ordered, plain_values
+from skdice.inputs.rows import check_given, is_missing, is_ordered, plain_values
 
 
 def first(labels: list[Any]) -> str:
@@ -316,11 +316,12 @@ def is_indicator(y: Any) -> bool:
 
 
 def _is_table(rows: list[Any]) -> bool:
-    """Return True for rows of one length, two or more, that hold 0 and 1 alone."""
+    """Return True for rows of one length, two or more, of 0, 1 and what is not known."""
     widths = {len(row) if is_ordered(row) else 0 for row in rows}
     if len(widths) != 1 or max(widths) < 2:
         return False
-    return all(isinstance(value, Real) and value in (0, 1) for row in rows for value in row)
+    known = [value for row in rows for value in row if not is_missing(value)]
+    return bool(known) and all(isinstance(value, Real) and value in (0, 1) for value in known)
 
 
 def label_table(probabilities: Any) -> Any:

@@ -62,7 +62,9 @@ def imbalance(y: Data, *, background: Any = "auto", multilabel: bool = False) ->
     ----------
     y : list of tag lists; labels of shape (n,); 0/1 rows of shape (n, n_labels), a frame of such \
 columns, or sets of names
-        A tag of None, which marks a token that was not annotated, is not counted.
+        A tag of None, which marks a token that was not annotated, is not counted. Nor is one of
+        several labels that is NaN or None; a row that may have it, and has no other, is neither
+        positive nor negative.
     background : label or None, default="auto"
         The negative class. ``"auto"`` is ``O`` for tags. For two labels it is 0, -1 or False
         beside 1 or True, and otherwise the more frequent one. For more labels there is none. Where
@@ -91,7 +93,7 @@ columns, or sets of names
     several = multilabel or is_indicator(y)
     rows = [] if several else as_row_list("y", y, may_be_empty=False)
     tagged = holds_tags(rows)
-    labels = None if tagged else read_labels(y)
+    labels = None if tagged else read_labels(y, missing=True)
     if labels is not None and labels.multilabel:
         check_choice("background of several labels a row", background, ("auto",))
         return _of_several(labels)
@@ -117,10 +119,11 @@ def _tags_in(rows: list[Any]) -> Counter[Any]:
 
 
 def _of_several(labels: Labels) -> Imbalance:
-    """The rows of each of several labels, and those of none."""
-    n_of = dict(zip(labels.classes.tolist(), labels.values.sum(axis=0).tolist(), strict=True))
-    positive = int(labels.values.any(axis=1).sum())
-    negative = len(labels.values) - positive
+    """The rows of each of several labels, and those that are known to have none."""
+    held = labels.values == 1
+    n_of = dict(zip(labels.classes.tolist(), held.sum(axis=0).tolist(), strict=True))
+    positive = int(held.any(axis=1).sum())
+    negative = int((labels.values == 0).all(axis=1).sum())
     n_of[NO_LABEL] = negative
     return Imbalance("examples", negative, positive, NO_LABEL, _frequent_first(n_of))
 

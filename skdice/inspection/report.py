@@ -22,7 +22,7 @@ from skdice._tables import html_table
 from skdice._types import Data, Rows
 from skdice._version import __version__
 from skdice.inputs.answers import read_answers
-from skdice.inputs.labels import as_labels, known_labels, paired_labels
+from skdice.inputs.labels import UNKNOWN, as_labels, known_labels, paired_labels
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import as_texts
 from skdice.inspection.axes import label_of, pyplot
@@ -247,14 +247,15 @@ def _single_labels(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_ro
 
 
 def _label_sets(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_rows: int) -> Any:
-    """The names of the true and of the predicted labels of each text."""
+    """The names of the true and of the predicted labels of each text, without unknown ones."""
     names = [str(label) for label in model.classes_.tolist()]
-    true = known_labels(y, model.classes_, True)
+    true = known_labels(y, model.classes_, True, missing=True)
     check_lengths(X=range(n_rows), y=true)
     found = estimator.predict(X) if y_pred is None else y_pred
     pred = known_labels(found, model.classes_, True, "y_pred")
     check_lengths(y=true, y_pred=pred)
-    return [[{names[j] for j in np.flatnonzero(row)} for row in part] for part in (true, pred)]
+    held = ((part == 1) & (true != UNKNOWN) for part in (true, pred))
+    return [[{names[j] for j in np.flatnonzero(row)} for row in part] for part in held]
 
 
 def _answers(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int) -> _Findings:

@@ -14,7 +14,7 @@ from skdice._fitting import layers
 from skdice._tables import frame_of
 from skdice._types import Data, Rows
 from skdice.backbones import load_tokenizer
-from skdice.inputs.labels import read_labels
+from skdice.inputs.labels import UNKNOWN, read_labels
 from skdice.inputs.sentences import as_sentences, as_tags, read_tags
 from skdice.inputs.texts import as_texts
 from skdice.model_selection.folds import out_of_fold
@@ -64,6 +64,7 @@ def suspect_labels(
         With ``predict_proba``; of skdice or of scikit-learn, also a pipeline or a search. It is
         cloned for each fold. Heads on frozen features are enough for texts, and take seconds.
     X, y : as in its `fit`
+        One of several labels that is not known is never suspect.
     cv : int, splitter or iterable of (train, test), default=5
         As in `skdice.model_selection.out_of_fold`, like all that follow.
     groups : array of shape (n,) or None, default=None
@@ -119,7 +120,7 @@ def suspect_labels(
         has_words = getattr(getattr(model, "task", None), "has_words", True)
         rows = (_Sentences if has_words else _Texts)(X, y, model)
     else:
-        labels = read_labels(y)
+        labels = read_labels(y, missing=True)
     scored = out_of_fold(estimator, X, y, cv, groups, params=params, n_jobs=n_jobs)
     tables: Any = scored.probabilities
     if rows is None:
@@ -178,12 +179,13 @@ def _wrong_labels(predicted: Any, tables: Any, labels: Any) -> Iterator[tuple[fl
             yield p_given, dict(zip(LABEL_COLUMNS, found, strict=True))
         return
     for k, name in enumerate(names):
-        given, answers = labels.values[:, k], np.asarray(predicted)[:, k].astype(int)
-        p_no, p_yes = 1 - tables[:, k], tables[:, k]
-        for i in _doubted(given, answers, np.column_stack([p_no, p_yes])):
+        rows = np.flatnonzero(labels.values[:, k] != UNKNOWN)
+        given, p_yes = labels.values[rows, k], tables[rows, k]
+        answers = np.asarray(predicted)[rows, k].astype(int)
+        for i in _doubted(given, answers, np.column_stack([1 - p_yes, p_yes])):
             kind, pair = ("surplus", (name, None)) if given[i] else ("missing", (None, name))
-            p_model = float(p_no[i] if given[i] else p_yes[i])
-            found = i, kind, *pair, p_model, p_model
+            p_model = float(1 - p_yes[i] if given[i] else p_yes[i])
+            found = int(rows[i]), kind, *pair, p_model, p_model
             yield 1 - p_model, dict(zip(LABEL_COLUMNS, found, strict=True))
 
 

@@ -102,6 +102,22 @@ def test_the_life_of_a_model(files, tiny_backbone):
     assert read_table(out, text_columns="text", label_column="label")[1] == NAMED
 
 
+def test_cells_that_are_not_known(files, tiny_backbone):
+    file, model, page = files / "a.csv", files / "m", files / "page.html"
+    header, *lines = file.read_text().splitlines()
+    lines[3:9] = [line.rpartition(",")[0] + "," for line in lines[3:9]]
+    file.write_text("\n".join([header, *lines]) + "\n")
+    columns = ["--label-columns", ",".join(COLUMNS), "--backbone", tiny_backbone]
+    result = run("train", file, "--out", model, *columns, "--max-epochs", 1)
+    assert result.exit_code == 0, result.output
+    known = sum(line.endswith(",1") for line in lines)
+    assert 0 < known < 6
+    assert f"travel {known};" in " ".join(result.output.split())
+    result = run("evaluate", model, file, "--json", "--report", page)
+    assert json.loads(result.stdout)["travel"]["support"] == known
+    assert f"<td>{known}</td>" in page.read_text()
+
+
 def test_one_label_is_evaluated(files, tiny_backbone):
     one = ["--label-columns", "money"]
     train = ["train", files / "a.csv", "--out", files / "m", "--backbone", tiny_backbone, *one]

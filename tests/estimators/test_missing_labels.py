@@ -1,5 +1,7 @@
 """Labels that are not known, of rows with several: what they must not count in."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from skdice.datasets import read_table
 from skdice.exceptions import SkippedRowsWarning
 from skdice.inputs.labels import UNKNOWN, read_labels
 from skdice.inputs.rows import take
+from skdice.inspection import html_report
 from skdice.losses.base import resolve_loss
 from skdice.metrics import AlertBudget, RejectAt, class_f1_scorer
 from skdice.metrics.decisions.span_counter import SpanCounter
@@ -290,6 +293,8 @@ def test_empty_cells_of_a_table(tiny_backbone, tmp_path):
     assert scores["f1"] == pytest.approx(f1_score(table[known] == 1, found[known]))
     report = files_of(model.task).report(model, X, y, found, mode="default", as_json=True)
     assert report["micro avg"]["f1-score"] == pytest.approx(scores["f1"])
+    page = html_report(model, X, y)
+    assert re.search(rf"<td>micro average</td>.*?<td>{scores['f1']:.3f}</td>", page)
 
 
 def test_a_row_with_an_empty_cell_of_a_single_column_is_left_out(tmp_path):

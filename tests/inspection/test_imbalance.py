@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -30,6 +31,13 @@ def test_imbalance():
     for value in (None, 0.5, "auto", [True]):
         with pytest.raises(TypeError, match=r"multilabel=.*True or False"):
             ImbalanceDisplay.from_labels([["a"], []], multilabel=value)
+
+
+@pytest.mark.parametrize("form", [list, np.array, pd.DataFrame])
+def test_labels_that_are_not_known_are_not_counted(form):
+    found = imbalance(form([[1, None, 0], [0, 0, 0], [None, 0, 0], [1, 0, 1]]))
+    assert found.counts == {0: 2, "(no label)": 1, 2: 1, 1: 0}
+    assert (found.n_positive, found.n_negative) == (2, 1)
 
 
 def test_tensors_are_counted_as_numbers():

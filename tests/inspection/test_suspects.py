@@ -118,12 +118,14 @@ def test_groups_and_fit_parameters_are_passed_on():
     np.testing.assert_allclose(suspects.gain, [row[4] for row in rows])
 
 
-@pytest.mark.parametrize("form", ["table", "frame", "lists"])
+@pytest.mark.parametrize("form", ["table", "frame", "lists", "some hidden"])
 def test_each_of_several_labels_by_itself(form):
     table = np.column_stack([CLASSES == 0, CLASSES > 0, X[:, 0] > 0]).astype(int)
     table[:6, 0] = 1 - table[:6, 0]
     names = ["u", "v", "w"]
+    hidden = (np.arange(90)[:, None] % 4 == np.arange(3)) & (form == "some hidden")
     y = {
+        "some hidden": pd.DataFrame(np.where(hidden, np.nan, table), columns=names),
         "table": table,
         "frame": pd.DataFrame(table, columns=names),
         "lists": [[n for n, has in zip(names, row, strict=True) if has] for row in table],
@@ -136,8 +138,9 @@ def test_each_of_several_labels_by_itself(form):
             table[:, k] == 1, found.probabilities[:, k], 1 - found.probabilities[:, k]
         )
         for i in range(90):
-            alike = p_given[table[:, k] == table[i, k]]
-            if found.predictions[i, k] != table[i, k] and p_given[i] < alike.mean() - 1e-9:
+            alike = p_given[(table[:, k] == table[i, k]) & ~hidden[:, k]]
+            doubted = found.predictions[i, k] != table[i, k] and not hidden[i, k]
+            if doubted and p_given[i] < alike.mean() - 1e-9:
                 pair = ("surplus", name, None) if table[i, k] else ("missing", None, name)
                 expected.append((1 - p_given[i], i, *pair))
     expected.sort(key=lambda row: -row[0])
