@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from skdice import __version__
-from skdice.losses import COMPARED
+from skdice.losses import LOSS_NAMES
 from skdice.losses.base import resolve_loss
 
 
@@ -43,7 +43,7 @@ def alone(n_rows: int, n_classes: int, rounds: int) -> dict[str, float]:
     target = torch.where(torch.rand(n_rows, generator=generator) < 0.9, 0, others)
     counts = torch.bincount(target, minlength=n_classes).numpy()
     losses: dict[str, Callable[[], torch.Tensor]] = {}
-    for name in COMPARED:
+    for name in LOSS_NAMES:
         for background in (0, None):
             loss = resolve_loss(name).prepare(counts, background=background)
             if background == 0 or loss.excludes_background or name == "ce_dice":

@@ -91,7 +91,7 @@ def compare(
     """
     from skdice.datasets import Dataset, load_town_notes
     from skdice.engine.recipe import MOST_EPOCHS
-    from skdice.losses import COMPARED
+    from skdice.losses import LOSS_NAMES
     from skdice.model_selection.comparison import compare_losses
 
     _common.check_writable(out)
@@ -110,7 +110,7 @@ def compare(
         seeds = seeds or DEMO_SEEDS
     else:
         raise typer.BadParameter("--test and --dev need --train")
-    rows, n_seeds = COMPARED if losses is None else options.split_commas(losses), seeds or SEEDS
+    rows, n_seeds = LOSS_NAMES if losses is None else options.split_commas(losses), seeds or SEEDS
     params = options.of_fit(ctx.params)
     # With a dev set every epoch is run and the best one kept: all losses cost the same.
     params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS

@@ -16,15 +16,12 @@ from skdice.losses.dice import DiceLoss as DiceLoss
 from skdice.losses.tversky import TverskyLoss as TverskyLoss
 from skdice.losses.dsc import DSCLoss as DSCLoss
 from skdice.losses.compound import CompoundLoss as CompoundLoss
-from skdice.losses.asymmetric import AsymmetricLoss as AsymmetricLoss
 
 from skdice.losses.base import LOSSES as LOSSES
 from skdice.losses.base import Loss as Loss
 from skdice.losses.trainer import for_trainer as for_trainer
 
 LOSS_NAMES: tuple[str, ...] = tuple(LOSSES)
-# The rows of a comparison by default: the paper's six losses and `ce_dice`.
-COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
 
-__all__ = [*(cls.__name__ for cls in LOSSES.values()), "COMPARED", "LOSSES", "LOSS_NAMES", "Loss"]
+__all__ = [*(cls.__name__ for cls in LOSSES.values()), "LOSSES", "LOSS_NAMES", "Loss"]
 __all__ += ["for_trainer"]

@@ -29,7 +29,7 @@ from skdice.engine.recipe import given, rows_of_update
 from skdice.estimators.before_folds import check_factors, with_pos_label
 from skdice.estimators.tuned.decision import check_folds
 from skdice.inputs.rows import take
-from skdice.losses import COMPARED
+from skdice.losses import LOSS_NAMES
 from skdice.metrics.classification import OF_LABEL
 from skdice.model_selection.candidates import (
     Candidate,
@@ -265,7 +265,7 @@ def compare_losses(
     y_test: Data | None = None,
     X_val: Data | None = None,
     y_val: Data | None = None,
-    losses: Sequence[Any] | Mapping[str, Any] = COMPARED,
+    losses: Sequence[Any] | Mapping[str, Any] = LOSS_NAMES,
     seeds: int | Sequence[int] = 3,
     title: str = "",
     on_run: Callable[[Comparison, Candidate], None] | None = None,
@@ -289,7 +289,7 @@ def compare_losses(
     X_val, y_val : validation data, default=None
         Passed to every ``fit`` that takes them. They choose the epoch with
         ``early_stopping=True``, and the biases of tuned decisions.
-    losses : list of str or Loss, or dict, default=`skdice.losses.COMPARED`
+    losses : list of str or Loss, or dict, default=`skdice.losses.LOSS_NAMES`
         Losses by name or as objects; a string may add a sampler and a tuned decision, as in
         ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
         `skdice.model_selection.candidates.parse_model`). Baselines are fitted first: ``"tfidf"``

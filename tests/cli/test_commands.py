@@ -16,7 +16,7 @@ from skdice import estimators
 from skdice.cli import _options, compare
 from skdice.cli.app import app
 from skdice.datasets import read_annotations, write_annotations
-from skdice.losses import COMPARED
+from skdice.losses import LOSS_NAMES
 from skdice.model_selection import compare_losses
 from skdice.tasks import TASKS
 
@@ -53,7 +53,7 @@ def test_help_is_quick_and_has_examples():
 def test_the_help_has_the_defaults_of_python():
     text = said(run("compare", "--help", env={"COLUMNS": "999"}))
     found = dict(re.findall(r"--([a-z-]+) [^.]*?default: (.*?)\.(?: |$)", text))
-    assert found["losses"] == ", ".join(COMPARED)
+    assert found["losses"] == ", ".join(LOSS_NAMES)
     assert int(found["seeds"]) == compare.SEEDS
     assert inspect.signature(compare_losses).parameters["seeds"].default == compare.SEEDS
     for name in ("max_epochs", "lr", "batch_size", "backbone"):

@@ -139,7 +139,7 @@ def test_a_label_without_a_row_is_named(numeric):
         numeric.fit(NUMBERS, [[]] * 24)
 
 
-@pytest.mark.parametrize("loss", ["ce", "weighted_ce", "focal", "ce_dice", "dsc", "asymmetric"])
+@pytest.mark.parametrize("loss", ["ce", "weighted_ce", "focal", "ce_dice", "dsc"])
 def test_rows_of_numbers_may_have_several_labels(loss):
     found = DiceClassifier(loss=loss, max_epochs=15, lr=0.3, random_state=0).fit(NUMBERS, NAMES)
     np.testing.assert_array_equal(found.predict(NUMBERS), ROWS)

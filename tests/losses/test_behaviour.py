@@ -15,7 +15,6 @@ from sklearn.base import clone
 
 from skdice.losses import (
     LOSSES,
-    AsymmetricLoss,
     CompoundLoss,
     CrossEntropyLoss,
     DiceLoss,
@@ -49,8 +48,6 @@ ALL = [
     formula(DiceLoss, average="samples", squared=False),
     formula(DiceLoss, background=0, ohem_ratio=1.0),
     formula(DSCLoss, average="samples", exponent=1.0),
-    AsymmetricLoss(gamma_pos=0.5, gamma_neg=1.5, label_smoothing=0.3),
-    AsymmetricLoss(gamma_pos=0.0, gamma_neg=0.0, label_smoothing=0.0),
 ]
 BY_NAME = [resolve_loss(name) for name in ("dice", "tversky", "dsc", "ce_dice")]
 

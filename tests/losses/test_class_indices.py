@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.losses import (
-    AsymmetricLoss,
     CompoundLoss,
     CrossEntropyLoss,
     DiceLoss,
@@ -35,7 +34,6 @@ OPTIONS = {
     CrossEntropyLoss: {"label_smoothing": share, "tau": above},
     WeightedCrossEntropyLoss: {"K": st.sampled_from([1.0, 3.0])},
     FocalLoss: {"gamma": above, "alpha": st.sampled_from([None, 0.3])},
-    AsymmetricLoss: {"gamma_pos": above, "gamma_neg": above, "label_smoothing": share},
     DiceLoss: of_overlap,
     TverskyLoss: {**of_overlap, "alpha": st.sampled_from([0.2, 0.8])},
     DSCLoss: {**of_overlap, "exponent": above},

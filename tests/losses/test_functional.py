@@ -292,7 +292,7 @@ def test_what_a_loss_is(name):
     assert loss.has_functional_form
     assert loss.accepts_one_logit
     assert loss.normalizes_over_positions == (name == "ce")
-    one_by_one = ("ce", "weighted_ce", "focal", "asymmetric")
+    one_by_one = ("ce", "weighted_ce", "focal")
     assert loss.is_set_level == (name not in one_by_one)
 
     class Own(LOSSES[name]):
