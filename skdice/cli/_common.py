@@ -24,11 +24,11 @@ _OPTIONS = {
 
 
 @contextlib.contextmanager
-def readable_errors() -> Iterator[None]:
+def readable_errors(command: Any) -> Iterator[None]:
     """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt.
 
     Warnings of skdice are one line, without the line of a program that the user did not write.
-    Both name parameters, and so do the options: ``text_columns`` is ``--text-columns``.
+    Errors name parameters; the options that these are stand behind.
     """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     whole = warnings.formatwarning
@@ -53,7 +53,10 @@ def readable_errors() -> Iterator[None]:
         if DEBUG:
             raise
         ERR.print("[bold red]error[/bold red]:", end=" ", markup=True)
-        ERR.print(re.sub(r"\b[a-z_]+_column\b", lambda m: _OPTIONS.get(m[0], m[0]), str(error)))
+        text = re.sub(r"\b[a-z_]+_column\b", lambda m: _OPTIONS.get(m[0], m[0]), str(error))
+        named = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+(?==)", text))
+        options = [param.opts[0] for param in command.params if param.name in named]
+        ERR.print(f"{text} ({', '.join(options)})" if options else text)
         raise typer.Exit(1) from None
     finally:
         warnings.formatwarning = whole

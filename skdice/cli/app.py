@@ -39,7 +39,7 @@ class _Command(TyperCommand):
     """A command whose errors are one paragraph."""
 
     def invoke(self, ctx: Any) -> Any:
-        with _common.readable_errors():
+        with _common.readable_errors(ctx.command):
             return super().invoke(ctx)
 
 

@@ -123,7 +123,10 @@ def test_advice_is_followed(tmp_path, read, name):
     path = tmp_path / file
     encoding = "latin-1" if name == "encoding" else "utf-8"
     path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
-    assert advice in read(path, *failing)
+    message = read(path, *failing)
+    assert advice in message
+    for parameter in re.findall(r"[a-z]+(?:_[a-z]+)+|[a-z]+(?==)", advice):
+        assert f"--{parameter.replace('_', '-')}" in message.rpartition("(")[2]
     if isinstance(remedy, str):  # another content
         path.write_text(remedy)
         remedy = ()
