@@ -342,7 +342,7 @@ class FineTuningNet(NeuralNet):
         print(f"lr {self.lr:g}, {epochs}, {updates}, batches of {size}", flush=True)
         if (gain := self.gain()) is not None:
             kind = "bf16" if self.bf16_ else "fp32"
-            print(f"{kind}: bf16 multiplies at {gain:.1f} times the speed of fp32 here", flush=True)
+            print(f"{kind}: bf16 multiplies at {gain:.2g} times the speed of fp32 here", flush=True)
 
     def get_split_datasets(
         self, X: EncodedDataset, y: None = None, **fit_params: object

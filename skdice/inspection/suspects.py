@@ -87,8 +87,8 @@ def suspect_labels(
         - ``model``, ``model_start``, ``model_end`` : the same of the model's answer; None for what
           is surplus.
         - ``probability`` : of the model's answer.
-        - ``gain`` : the probability that the given label is wrong (of a span the given tag of one
-          of its words), which is what a look at it is expected to gain, in right labels.
+        - ``gain`` : the model's probability that the given label is wrong (of a span the given tag
+          of one of its words). A model of few rows is often too sure.
         - ``text`` : of the row, or of the span; only where X holds text.
 
     Raises
