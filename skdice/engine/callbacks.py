@@ -130,13 +130,13 @@ class AfterEpoch(Callback):
         self.model = None
 
 
-def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None:
+def check_callbacks(callbacks: list[Any] | None, validated: bool) -> None:
     """Refuse callbacks that would do nothing, or fail after the first epoch.
 
     Parameters
     ----------
     callbacks : list or None
-    validated : bool, default=True
+    validated : bool
         Whether the fit has a validation set.
     """
     given = [item[1] if isinstance(item, tuple) else item for item in callbacks or []]
@@ -158,13 +158,13 @@ def check_callbacks(callbacks: list[Any] | None, validated: bool = True) -> None
                 "'train_loss'"
             )
         scores = issubclass(kind, ScoringBase) and not getattr(callback, "on_train", False)
-        if not validated and (scores or monitor in ("valid_score", "valid_score_best")):
-            raise ValueError(
-                f"{name}, and this fit has no validation set: give on_train=True, or "
-                "early_stopping=True, or X_val and y_val where fit takes them"
-            )
         if scores and not callable(scoring := getattr(callback, "scoring", None)):
             raise ValueError(
                 f"{name} with scoring={shown(scoring)}: a net gives logits, so give a function "
                 "(net, X, y) of the encoded rows X; the F1 of held-out rows is valid_score"
+            )
+        if not validated and (scores or monitor in ("valid_score", "valid_score_best")):
+            raise ValueError(
+                f"{name}, and this fit has no validation set: give on_train=True, or "
+                "early_stopping=True, or X_val and y_val where fit takes them"
             )

@@ -121,7 +121,7 @@ def plan_fit(
     model, task = draft_of(model), model.task
     check_validation(X_val, y_val)
     # The words of texts are those of the new backbone.
-    for name in ("tokenizer_", "sharpness_") if mode == "fresh" else ():
+    for name in ("tokenizer_", "sharpness_", "positive_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
     task.check_columns(model, X, reset=mode == "fresh")
     data, held = task.examples(model, X, y, sample_weight), None
@@ -137,7 +137,7 @@ def plan_fit(
     if epochs is None:
         data, held = hold_out(model, data, held, seed)
         draws = _draw_epochs(model, task.sampled(model, data), seed, mode)
-    task.prepare_training(model, data, held, mode)
+    task.prepare_training(model, data, held)
     if task.has_classes:
         classes, several = getattr(model, task.outputs), getattr(model, "multilabel_", False)
         check_classes(model.loss, classes, several)
@@ -155,7 +155,9 @@ def plan_fit(
     if held is not None:
         validation = Held(held, encode(model, held.inputs, cuts=cuts))
     drawn = None if draws is None else [dataset.places_of(draw) for draw in draws]
-    criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0], mode)
+    if mode != "partial":  # whose counts add up over its calls
+        model.__dict__.pop("class_counts_", None)
+    criterion = task.criterion(model, data, dataset, None if drawn is None else drawn[0])
     return FitPlan(
         dataset=dataset,
         criterion=criterion,
@@ -319,14 +321,12 @@ def fresh_loss(loss: str | Loss) -> Loss:
     return fresh
 
 
-def prepared_loss(
-    model: Model, counts: np.ndarray, n_samples: float, mode: Mode, **inputs: Any
-) -> Loss:
-    """The loss, prepared with class counts; those of all calls of `partial_fit` add up.
+def prepared_loss(model: Model, counts: np.ndarray, n_samples: float, **inputs: Any) -> Loss:
+    """The loss, prepared with class counts; those that `model` has of earlier calls add up.
 
     The counts are kept on `model` as ``class_counts_`` and ``n_samples_seen_``.
     """
-    if mode == "partial" and hasattr(model, "class_counts_"):
+    if hasattr(model, "class_counts_"):
         counts = counts + model.class_counts_
         n_samples = n_samples + model.n_samples_seen_
     model.class_counts_, model.n_samples_seen_ = counts, n_samples

@@ -39,7 +39,7 @@ from skdice.losses.of_estimator import check_given
 # Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "device", "verbose")
 # Settings of a net that `net_params` may not hold.
-OF_ESTIMATOR = {"module", "criterion", "callbacks", "train_split", "warm_start"}
+OF_ESTIMATOR = {"module", "criterion", "callbacks", "train_split", "warm_start", "compile"}
 # Parameters that act on a fitted estimator at once; the others act in `fit`.
 INFERENCE_PARAMS = (
     *("batch_size", "device", "precision", "max_length", "stride", "constrained"),
@@ -118,7 +118,7 @@ class NetEstimator(OldNames):
     task: ClassVar[Any]  # a Task
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "loss": [str, Loss],
+        "loss": "no_validation",  # `check_given` checks it
         **OF_NET,
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "device": [str],
@@ -173,24 +173,21 @@ class NetEstimator(OldNames):
 
     # ---- before training
 
-    def _check_params(self, mode: Mode = "fresh") -> None:
-        """Refuse bad parameters before anything is loaded or trained."""
-        if self.loss is None or callable(self.loss):  # torch's, or a class: say what to give
-            check_given(self.loss)
-        check_params(self)
+    def _check_params(self, mode: Mode = "fresh", validated: bool = True) -> None:
+        """Refuse bad parameters before anything is loaded or trained.
+
+        What callbacks need is known of a fit: it is `validated` if it has a validation set.
+        """
         check_given(self.loss)
+        check_params(self)
         self._check_inference_params()
         if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
             raise ValueError(
                 f"net_params holds {sorted(of_estimator)}, which the estimator has itself: a loss, "
-                "callbacks, early_stopping or X_val, warm_start"
+                "callbacks, early_stopping or X_val, warm_start; and CUDA graphs in place of "
+                "torch.compile, which would compile for each shape of a batch"
             )
-        if (self.net_params or {}).get("compile"):
-            raise ValueError(
-                "net_params={'compile': True}: batches differ in shape, and torch.compile would "
-                "compile for each. Leave it out; on a GPU updates are CUDA graphs without it"
-            )
-        check_callbacks(self.callbacks)
+        check_callbacks(self.callbacks, validated)
         if self.checkpoint_dir is not None:
             self._check_checkpoints()
         self.task.check_params(self, mode)
@@ -242,7 +239,7 @@ class NetEstimator(OldNames):
         """Plan a fit and run it."""
         warm = hasattr(self, "net_") and np.array_equal(getattr(self, "warm_start", False), True)
         mode: Mode = "warm" if warm else "fresh"
-        self._check_params(mode)
+        self._check_params(mode, self.early_stopping or X_val is not None)
         return self._run(plan_fit(self, X, y, sample_weight, X_val, y_val, mode=mode))
 
     def _run(self, plan: FitPlan) -> Self:
@@ -251,7 +248,6 @@ class NetEstimator(OldNames):
         After an interrupt the estimator has the weights of that moment, as in skorch; after an
         error it is what it was before.
         """
-        check_callbacks(self.callbacks, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         draft = draft_of(self)
         draft.__dict__ = plan.fitted

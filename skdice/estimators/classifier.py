@@ -74,7 +74,7 @@ class DiceClassifier(FromLogits, NetEstimator):
         ``{"optimizer": torch.optim.SGD}``. They override parameters of the same name. With
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}`` the parameters of these names
         have their own settings; `schedule` scales the rate. Refused are ``module``, ``criterion``,
-        ``callbacks``, ``train_split`` and ``warm_start``.
+        ``callbacks``, ``train_split``, ``warm_start`` and ``compile``.
     verbose : int
         Above 0, print the rate, the number of epochs and updates, then skorch's table of epochs; in
         a terminal also its progress bar. With `checkpoint_dir` it says whether the fit begins, goes

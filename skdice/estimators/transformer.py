@@ -100,7 +100,8 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         ``{"optimizer": torch.optim.NAdam}``. They override parameters of the same name. With
         ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
         (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
-        Refused are ``module``, ``criterion``, ``callbacks``, ``train_split`` and ``warm_start``.
+        Refused are ``module``, ``criterion``, ``callbacks``, ``train_split``, ``warm_start`` and
+        ``compile``.
     warm_start : bool
         Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
         Another `backbone` or `adapter` than that of the last fit is refused.
@@ -176,9 +177,9 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
 
     # ---- training
 
-    def _check_params(self, mode: Mode = "fresh") -> None:
+    def _check_params(self, mode: Mode = "fresh", validated: bool = True) -> None:
         """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
-        super()._check_params(mode)
+        super()._check_params(mode, validated)
         check_optimizer(self)
         if self.adapter is not None:
             adapters.peft()
@@ -226,7 +227,7 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         optimiser's averages are not: the next call starts with new ones.
         """
         mode: Mode = "partial" if hasattr(self, "net_") else "fresh"
-        self._check_params(mode)
+        self._check_params(mode, validated=False)
         return self._run(plan_fit(self, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
 
     def _make_net(

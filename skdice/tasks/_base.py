@@ -121,9 +121,7 @@ class Task(ABC):
         """Return the y that a sampler sees."""
         return data.targets
 
-    def prepare_training(
-        self, model: Model, data: Examples, held: Examples | None, mode: Mode
-    ) -> None:
+    def prepare_training(self, model: Model, data: Examples, held: Examples | None) -> None:
         """Set on `model` what follows from the rows that are left to train on; warn of them."""
 
     @abstractmethod
@@ -199,12 +197,7 @@ class Task(ABC):
 
     @abstractmethod
     def criterion(
-        self,
-        model: Model,
-        data: Examples,
-        dataset: Any,
-        drawn: np.ndarray | None,
-        mode: Mode,
+        self, model: Model, data: Examples, dataset: Any, drawn: np.ndarray | None
     ) -> nn.Module:
         """Return the loss, prepared with the counts of the training data.
 

@@ -125,14 +125,9 @@ class Classification(Task):
         """Return the labels; of several labels the rarest of each row, as it has one class."""
         return rarest_labels(data.targets, model.classes_) if model.multilabel_ else data.targets
 
-    def prepare_training(
-        self, model: Model, data: Examples, held: Examples | None, mode: Mode
-    ) -> None:
+    def prepare_training(self, model: Model, data: Examples, held: Examples | None) -> None:
         """Choose the positive class of two."""
-        several = model.multilabel_ or len(model.classes_) != 2
-        if mode == "fresh" or several:
-            model.__dict__.pop("positive_", None)
-        if several:
+        if model.multilabel_ or len(model.classes_) != 2:
             return
         # A warm start keeps the positive class, even if its data have another majority.
         if model.pos_label is not None or not hasattr(model, "positive_"):
@@ -180,12 +175,7 @@ class Classification(Task):
         return TextDataset(windows, targets, weights, window_pooling(model))
 
     def criterion(
-        self,
-        model: Model,
-        data: Examples,
-        dataset: Any,
-        drawn: np.ndarray | None,
-        mode: Mode,
+        self, model: Model, data: Examples, dataset: Any, drawn: np.ndarray | None
     ) -> nn.Module:
         """Return the loss with the counts of the classes; of two, the other is the background."""
         rows = slice(None) if drawn is None else drawn
@@ -202,7 +192,7 @@ class Classification(Task):
             counts = np.bincount(targets, share, minlength=len(model.classes_))
         positive = positive_index(model)
         background = None if positive is None else 1 - positive
-        return prepared_loss(model, counts, total, mode, background=background, **of_loss)
+        return prepared_loss(model, counts, total, background=background, **of_loss)
 
     def _indices(self, model: Model, data: Examples) -> np.ndarray:
         return places_of(data.targets, model.classes_)

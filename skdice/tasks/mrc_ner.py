@@ -81,9 +81,7 @@ class MRC(Task):
         model.queries_ = check_queries(model.queries, types)
         return data, held
 
-    def prepare_training(
-        self, model: Model, data: Examples, held: Examples | None, mode: Mode
-    ) -> None:
+    def prepare_training(self, model: Model, data: Examples, held: Examples | None) -> None:
         """Set the longest span, which is that of training, and the threshold."""
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         model.max_span_length_ = model.max_span_length or longest
@@ -136,12 +134,7 @@ class MRC(Task):
         return np.stack([values, heads], axis=1).astype(np.float32)
 
     def criterion(
-        self,
-        model: Model,
-        data: Examples,
-        dataset: Any,
-        drawn: np.ndarray | None,
-        mode: Mode,
+        self, model: Model, data: Examples, dataset: Any, drawn: np.ndarray | None
     ) -> nn.Module:
         """Return the losses of the four heads, each with its counts."""
         table, share = dataset.flat_targets()

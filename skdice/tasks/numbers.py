@@ -98,15 +98,10 @@ class Numbers(Classification):
             _check_outputs(model, inputs, seed, kind)
 
     def criterion(
-        self,
-        model: Model,
-        data: Examples,
-        dataset: Any,
-        drawn: np.ndarray | None,
-        mode: Mode,
+        self, model: Model, data: Examples, dataset: Any, drawn: np.ndarray | None
     ) -> nn.Module:
         """Return the loss with the counts of the classes, and set the size of a batch."""
-        loss: Any = super().criterion(model, data, dataset, drawn, mode)
+        loss: Any = super().criterion(model, data, dataset, drawn)
         share = share_of_rarest(model.class_counts_ / model.n_samples_seen_, loss.background_)
         model.batch_size_ = rows_of_batch(model.batch_size, len(data), share)
         if any(part.excludes_background and part.is_set_level for part in losses_in(loss)):

@@ -85,9 +85,7 @@ class Reading(Task):
         """Return whether each question has an answer."""
         return [bool(answers) for answers in data.targets]
 
-    def prepare_training(
-        self, model: Model, data: Examples, held: Examples | None, mode: Mode
-    ) -> None:
+    def prepare_training(self, model: Model, data: Examples, held: Examples | None) -> None:
         """Set the threshold of no answer to its first value."""
         if not any(data.targets):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
@@ -141,12 +139,7 @@ class Reading(Task):
         return target
 
     def criterion(
-        self,
-        model: Model,
-        data: Examples,
-        dataset: Any,
-        drawn: np.ndarray | None,
-        mode: Mode,
+        self, model: Model, data: Examples, dataset: Any, drawn: np.ndarray | None
     ) -> nn.Module:
         """Return the loss of starts and ends."""
         targets, shares = dataset.flat_targets()

@@ -114,9 +114,7 @@ class Tagging(Task):
         """Return the entity type of a tag; in the plain scheme the tag itself."""
         return tag if model.scheme_ == "plain" else split_tag(tag)[1]
 
-    def prepare_training(
-        self, model: Model, data: Examples, held: Examples | None, mode: Mode
-    ) -> None:
+    def prepare_training(self, model: Model, data: Examples, held: Examples | None) -> None:
         """Warn of validation sentences without an entity."""
         if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
             warn("the validation sentences hold no entity: their F1 is 0", DataWarning)
@@ -139,12 +137,7 @@ class Tagging(Task):
         return Ragged(np.fromiter(of_words, kind, len(words.values)), words.sizes)
 
     def criterion(
-        self,
-        model: Model,
-        data: Examples,
-        dataset: Any,
-        drawn: np.ndarray | None,
-        mode: Mode,
+        self, model: Model, data: Examples, dataset: Any, drawn: np.ndarray | None
     ) -> nn.Module:
         """Return the loss with the counts of the tags; ``O`` is the background."""
         targets, weights = dataset.flat_targets(drawn)
@@ -152,7 +145,7 @@ class Tagging(Task):
         counts = np.bincount(targets[known], weights[known], minlength=len(names))
         background = names.index("O") if "O" in names else None
         of_loss = {"background": background, "classes": model.outputs_}
-        return prepared_loss(model, counts, counts.sum(), mode, **of_loss)
+        return prepared_loss(model, counts, counts.sum(), **of_loss)
 
     # ---- predictions; `outputs` are tables of log-probabilities
 

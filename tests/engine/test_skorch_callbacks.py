@@ -219,17 +219,13 @@ def test_settings_of_the_net_do_what_skorch_says(fit, tiny_backbone):
         fit("texts", net_params={"no_such": 3})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_compilation_is_refused_before_any_work(fit, monkeypatch, kind):
+def test_settings_that_the_estimator_has_are_refused_before_any_work(fit, monkeypatch):
     monkeypatch.setattr("skdice.backbones.load_config", lambda *a: pytest.fail("work began"))
-    with pytest.raises(ValueError, match=r"net_params=.*'compile'.*CUDA graphs without it"):
-        fit(kind, net_params={"compile": True})
-
-
-@pytest.mark.parametrize("name", ["criterion", "module", "callbacks", "train_split", "warm_start"])
-def test_settings_that_the_estimator_has_are_refused(fit, name):
-    with pytest.raises(ValueError, match=rf"net_params holds \['{name}'\].*the estimator"):
-        fit("texts", net_params={name: None})
+    for name in ("criterion", "module", "callbacks", "train_split", "warm_start", "compile"):
+        with pytest.raises(ValueError, match=rf"net_params holds \['{name}'\].*the estimator"):
+            fit("texts", net_params={name: None})
+    with pytest.raises(ValueError, match=r"net_params holds \['compile'\].*CUDA graphs in place"):
+        fit("numbers", net_params={"compile": True})
 
 
 @pytest.mark.parametrize("kind", KINDS)
