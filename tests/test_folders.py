@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from skdice import DiceSequenceClassifier, DiceTokenClassifier, backbones
+from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.folders import refuse_left, replaced
 
 SAVES = Path(__file__).parents[1] / "examples" / "benchmarks" / "saves.py"
@@ -166,22 +166,6 @@ def test_estimators_name_what_a_killed_save_left(tiny_backbone, sentences, tmp_p
     ):
         with pytest.raises(ValueError, match=r"m\.old-0a1b2c3d'.* rename one of them to 'm'"):
             read(folder)
-
-
-def test_a_folder_that_is_replaced_while_it_is_read_is_refused(
-    tiny_backbone, sentences, tmp_path, monkeypatch
-):
-    model = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
-    folder = model.fit(*sentences).save_pretrained(tmp_path / "m")
-    load = backbones.load_tokenizer
-
-    def meanwhile(where):
-        model.partial_fit(*sentences).save_pretrained(folder)
-        return load(where)
-
-    monkeypatch.setattr(backbones, "load_tokenizer", meanwhile)
-    with pytest.raises(ValueError, match="was saved anew while it was read"):
-        DiceTokenClassifier.from_pretrained(folder)
 
 
 # ---- where it is

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +18,7 @@ from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice._fitting import all_or_nothing, check_params
 from skdice._types import Data, Rows
 from skdice.backbones import DEFAULT_BACKBONE
-from skdice.engine.devices import check_device, has_bf16, resolve_device, seeded
+from skdice.engine.devices import autocast_dtype, check_device, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.vectors import run_encoder, vectors_of_rows
 from skdice.estimators.old_names import OldNames
@@ -57,7 +56,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         taken), or leave out the rest. `transform` warns if something is left out.
     batch_size : int, default=64
     precision : {"auto", "fp32", "bf16"}, default="auto"
-        ``"auto"`` is bf16 on a CUDA device that has it and fp32 elsewhere.
+        ``"auto"`` is bf16 on CUDA (fp16 on older GPUs) and fp32 elsewhere.
     device : str, default="auto"
 
     Attributes
@@ -231,12 +230,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
             layer=self.layer,
             batch_size=self.batch_size,
             device=device,
-            dtype=torch.bfloat16 if self._dtype(device) == "bf16" else None,
+            dtype=autocast_dtype(self.precision, device),
         )
         cuts.tell(longest, self.long_texts)
         return vectors_of_rows(vectors, windows.rows, self.pooling)
-
-    def _dtype(self, device: str) -> str:
-        if self.precision != "auto":
-            return self.precision
-        return "bf16" if has_bf16(device) else "fp32"

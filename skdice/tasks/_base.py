@@ -210,7 +210,7 @@ class Task(ABC):
 
     def nothing_found(self, model: Model, seen: np.ndarray) -> str | None:
         """Return what a model does that named these classes only; None if that is fine."""
-        names = model.outputs_[seen].tolist()
+        names = getattr(model, self.outputs)[seen].tolist()
         return None if len(names) > 1 else f"predicts {names[0]!r} only"
 
     def after_training(self, model: Model, held: Examples | None, blocks: Blocks) -> None:

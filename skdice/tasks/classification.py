@@ -114,8 +114,7 @@ class Classification(Task):
         """Return what a model does that named these classes, or these labels, only."""
         if model.multilabel_:
             return None if seen.any() else "predicts no label at all"
-        names = model.classes_[seen].tolist()
-        return None if len(names) > 1 else f"predicts {names[0]!r} only"
+        return super().nothing_found(model, seen)
 
     def strata(self, model: Model, data: Examples) -> Any:
         """Return the labels, 0/1 rows where there are several."""

@@ -159,8 +159,8 @@ def _without_glued(text: str, row: list[Entity]) -> list[Entity]:
 
 
 def _of_text(text: SplitText, spans: list[ScoredSpan]) -> Iterator[Entity]:
-    for kind, first, last, score in spans:
-        start, end = int(text.words.starts[first]), int(text.words.ends[last - 1])
+    for kind, first, stop, score in spans:
+        start, end = text.characters_of(first, stop)
         yield Entity(start, end, kind, score, text[start:end])
 
 

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from skdice._checks import counted
 from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.fit_plan import Examples, Mode
-from skdice.exceptions import MisalignedWarning, TruncationWarning
-from skdice.inputs.answers import as_answers, as_questions, read_answers
+from skdice.exceptions import TruncationWarning
+from skdice.inputs.answers import as_questions, read_answers
 from skdice.inputs.entities import Entity
-from skdice.inputs.rows import check_weights
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Blocks
+from skdice.tasks.qa import aligned_questions, read_questions
 from skdice.tasks.tagging import Tagging
 from skdice.text.alignment import align, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
@@ -51,28 +50,19 @@ class MultiSpanReading(Tagging):
 
     def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers as (start, text)."""
-        pairs = as_questions(X)
-        rows = as_answers(y, self.passages(pairs), model.on_misaligned)
+        pairs, rows = read_questions(model, X, y)
         return pairs, [row or [] for row in rows]
 
     def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return questions, contexts with words, and the tags of these; not misaligned rows."""
-        pairs = as_questions(X)
-        weights = check_weights(sample_weight, len(pairs))
-        rows = as_answers(y, self.passages(pairs), model.on_misaligned)
-        kept = [i for i, row in enumerate(rows) if row is not None]
-        if len(kept) < len(rows):
-            left_out = counted(len(rows) - len(kept), "question")
-            warn(f"left out {left_out} with misaligned answers", MisalignedWarning)
-        pairs, answers = [pairs[i] for i in kept], [rows[i] or [] for i in kept]
-        if not any(answers):
+        data, kept = aligned_questions(model, X, y, sample_weight)
+        if not any(data.targets):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
         self.load_tokenizer(model)
-        sources = self.sources(model, pairs)
-        spans = _as_entities(answers)
+        sources, spans = self.sources(model, data.inputs), _as_entities(data.targets)
         tags, misfits = align(self.passages(sources), spans)
         warn_of(misfits, spans, kept)
-        return Examples(sources, tags, None if weights is None else weights[kept])
+        return replace(data, inputs=sources, targets=tags)
 
     def true_tags(self, model: Model, inputs: list[Any], targets: list[Any]) -> list[Any]:
         """Return the tags of the words of the contexts."""
@@ -118,15 +108,7 @@ class MultiSpanReading(Tagging):
         """Return the answers of each question as spans, in characters of the context."""
         rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
         return [
-            [
-                ScoredSpan(
-                    ANSWER,
-                    int(context.words.starts[first]),
-                    int(context.words.ends[last - 1]),
-                    score,
-                )
-                for _, first, last, score in spans
-            ]
+            [ScoredSpan(ANSWER, *context.characters_of(*at), score) for _, *at, score in spans]
             for (_, context), (_, spans) in rows
         ]
 

@@ -50,23 +50,11 @@ class Reading(Task):
 
     def read(self, model: Model, X: Data, y: Data) -> tuple[list[Any], Any]:
         """Return pairs and their answers, None where all of them are misaligned."""
-        pairs = as_questions(X)
-        return pairs, as_answers(y, [context for _, context in pairs], model.on_misaligned)
+        return read_questions(model, X, y)
 
     def examples(self, model: Model, X: Data, y: Data, sample_weight: Weights = None) -> Examples:
         """Return questions and answers to learn from, without those that are misaligned."""
-        pairs, rows = self.read(model, X, y)
-        kept = np.flatnonzero([row is not None for row in rows])
-        if len(kept) < len(rows):
-            warn(
-                f"left out {len(rows) - len(kept)} of {counted(len(rows), 'question')}, whose "
-                f"answers are not in their contexts (on_misaligned={model.on_misaligned!r})",
-                MisalignedWarning,
-            )
-        if not len(kept):
-            raise ValueError("no question is left: every answer is missing from its context")
-        weights = check_weights(sample_weight, len(pairs))
-        return Examples(pairs, [row or [] for row in rows], weights).take(kept)
+        return aligned_questions(model, X, y, sample_weight)[0]
 
     # ---- training
 
@@ -203,6 +191,30 @@ class Reading(Task):
     def measure(self, model: Model) -> str:
         """Return what `rate` counts."""
         return "answers"
+
+
+def read_questions(model: Model, X: Data, y: Data) -> tuple[list[Any], list[Any]]:
+    """Pairs of question and context with their answers, None where all of them are misaligned."""
+    pairs = as_questions(X)
+    return pairs, as_answers(y, [context for _, context in pairs], model.on_misaligned)
+
+
+def aligned_questions(
+    model: Model, X: Data, y: Data, sample_weight: Weights
+) -> tuple[Examples, np.ndarray]:
+    """Questions and answers without those that are misaligned, and the rows of y that are left."""
+    pairs, rows = read_questions(model, X, y)
+    kept = np.flatnonzero([row is not None for row in rows])
+    if len(kept) < len(rows):
+        warn(
+            f"left out {len(rows) - len(kept)} of {counted(len(rows), 'question')}, whose "
+            f"answers are not in their contexts (on_misaligned={model.on_misaligned!r})",
+            MisalignedWarning,
+        )
+    if not len(kept):
+        raise ValueError("no question is left: every answer is missing from its context")
+    weights = check_weights(sample_weight, len(pairs))
+    return Examples(pairs, [row or [] for row in rows], weights).take(kept), kept
 
 
 def _tunes_threshold(model: Model) -> bool:

@@ -153,7 +153,7 @@ def _told(misfit: Misfit) -> str:
 def warn_of(
     misfits: Sequence[Misfit],
     rows: Sequence[Sequence[Entity]],
-    of_answers: Sequence[int] | None = None,
+    of_answers: Sequence[int] | np.ndarray | None = None,
 ) -> None:
     """One warning that counts the misfits and shows the first.
 

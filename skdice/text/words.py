@@ -49,6 +49,10 @@ class SplitText(str):
         split.words = words
         return split
 
+    def characters_of(self, first: int, stop: int) -> tuple[int, int]:
+        """Where the words from `first` to the one before `stop` begin and end."""
+        return int(self.words.starts[first]), int(self.words.ends[stop - 1])
+
 
 def with_words(tokenizer: Any, texts: Sequence[str]) -> list[SplitText]:
     """Texts with their words, as `split_texts` finds them."""

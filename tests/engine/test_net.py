@@ -31,7 +31,7 @@ from skdice.engine.layouts.layout import pool
 from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, split_by_decay
 from skdice.engine.parts import settle_attention
-from skdice.engine.recipe import SCHEDULES, schedule_factor
+from skdice.engine.recipe import schedule_factor
 from skdice.losses import TverskyLoss
 
 
@@ -128,13 +128,6 @@ def test_schedules_are_those_of_transformers_but_for_an_update_at_rate_0(name, n
     ours = [schedule_factor(name, n, warmup)(step) for step in range(n)]
     assert ours[rising:] == pytest.approx(theirs[rising:])
     assert ours[:rising] == pytest.approx([*theirs[1:rising], 1.0][:rising])
-
-
-def test_factors_of_schedules_stay_between_0_and_1():
-    for name, n, warmup in product(SCHEDULES, (1, 2, 3, 20), (0, 0.3, 1)):
-        factor = schedule_factor(name, n, warmup)
-        assert all(0 <= factor(step) <= 1 for step in range(n + 2))
-        assert max(map(factor, range(n))) > 0.0
 
 
 def test_weight_decay_spares_biases_and_norms(tiny_backbone):
@@ -398,34 +391,6 @@ def test_a_fit_on_changed_loss_parameters_starts_afresh(tiny_backbone, sentences
         loss=TverskyLoss(alpha=0.9, beta=0.7), backbone=tiny_backbone, max_epochs=1, random_state=0
     ).fit(X, y)
     _assert_same_weights(tagger, fresh, rtol=0, atol=0)
-
-
-def test_sample_weight_of_two_is_the_example_twice(tiny_backbone):
-    texts = ["free money", "lunch today", "win a prize", "the bus was late"]
-    labels = [1, 0, 1, 0]
-    settings = dict(
-        loss="ce",
-        backbone=tiny_backbone,
-        max_epochs=1,
-        batch_size=8,
-        frozen="encoder",
-        dropout=0.0,
-        random_state=0,
-        net_params={"optimizer": torch.optim.SGD},
-        lr=0.1,
-    )
-    weighted = DiceSequenceClassifier(**settings).fit(texts, labels, sample_weight=[2, 1, 1, 1])
-    twice = DiceSequenceClassifier(**settings).fit([*texts, texts[0]], [*labels, 1])
-    _assert_same_weights(weighted, twice, rtol=1e-5, atol=1e-7)
-
-
-def test_bf16_autocast_trains(tiny_backbone, sentences):
-    X, y = sentences
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, max_epochs=1, precision="bf16", device="cpu", random_state=0
-    ).fit(X, y)
-    assert np.isfinite(tagger.history_[0]["train_loss"])
-    assert tagger.net_.module_.output_layer.weight.dtype == torch.float32
 
 
 @pytest.mark.gpu

@@ -275,11 +275,13 @@ def test_methods_leave_the_fitted_state_alone(fitted):
     assert set(vars(estimator)) == names
 
 
-def test_y_is_required_where_it_is_used(case):
-    estimator, X, _ = case
+def test_y_is_required_where_it_is_used_and_x_always(case):
+    estimator, X, y = case
     if hasattr(estimator, "predict"):
         with pytest.raises(ValueError, match="requires y to be passed"):
             estimator.fit(X, None)
+    with pytest.raises(TypeError, match="X is None"):
+        estimator.fit(None, y)
 
 
 @pytest.fixture(params=SENTENCE_SAMPLERS)

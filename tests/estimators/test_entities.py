@@ -120,17 +120,6 @@ def test_no_character_is_in_two_entities(kind, raw_text_backbones):
         assert all(e.start >= end for e, end in zip(row, ends, strict=False))
 
 
-def test_the_folder_predicts_the_same(fitted, tmp_path):
-    fitted.save_pretrained(tmp_path / "m")
-    again = DiceEntityRecognizer.from_pretrained(tmp_path / "m")
-    assert again.predict(X).tolist() == fitted.predict(X).tolist()
-    assert again.get_params() == {**fitted.get_params(), "device": "auto"}
-    with pytest.raises(ValueError, match=r"use DiceEntityRecognizer\.from_pretrained"):
-        DiceTokenClassifier.from_pretrained(tmp_path / "m")
-    wrapped = DiceEntityRecognizer.from_transformers(tmp_path / "m")
-    assert wrapped.predict(X).tolist() == fitted.predict(X).tolist()
-
-
 def test_an_entity_at_a_border_of_windows_is_found_once(fitted):
     texts = ["rain " * k + "Bob Dan" + " today" * 40 for k in range(20)]
     model = clone(fitted).set_params(max_length=16).fit(texts, [*map(marked, texts)])

@@ -12,7 +12,6 @@ import torch
 from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline
 from sklearn.compose import make_column_transformer
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
@@ -179,10 +178,3 @@ def test_a_backbone_that_lacks_weights_is_refused(tiny_backbone, tmp_path):
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
     with pytest.raises(ValueError, match=r"holds no weights for 16 tensors .*'encoder\.layer\.2\."):
         TransformerFeatures(backbone=str(folder)).fit(TEXTS)
-
-
-def test_bad_texts_are_named(features):
-    with pytest.raises(TypeError, match=r"X\[1\] is 3"):
-        features.fit(["a", 3])
-    with pytest.raises(NotFittedError):
-        features.transform(TEXTS)

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 from transformers import pipeline
 
 from skdice import (
     BiasTunedClassifier,
     DiceEntityRecognizer,
-    DiceQuestionAnswerer,
     DiceSequenceClassifier,
     TransformerFeatures,
 )
@@ -168,15 +166,6 @@ def test_it_is_cloned_searched_pickled_and_saved(make, how, tmp_path):
     assert partial.predict(LONG).shape == (12,)
 
 
-def test_a_grid_over_the_poolings(make):
-    grid = {"window_pooling": ["max", "mean", "logsumexp"], "long_texts": ["windows", "truncate"]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what is cut, and that all beginnings are alike
-        search = GridSearchCV(make(max_epochs=1), grid, cv=2, error_score="raise")
-        search.fit(LONG, OF_LONG)
-    assert len(search.cv_results_["params"]) == 6
-
-
 def test_heads_are_refused_by_name(make):
     search = LossSearchCV(make(), {"loss": ["ce", "dice"]}, n_trials=2, strategy="shared", cv=2)
     with pytest.raises(ValueError, match="'shared' is not possible: some texts are read"):
@@ -213,16 +202,6 @@ def test_vectors_of_windows_are_averaged(tiny_backbone):
             alone = features.transform(parts)
             np.testing.assert_allclose(vector, join(alone, axis=0), atol=1e-5)
         np.testing.assert_array_equal(features.transform(X[:2]), cut.transform(X[:2]))
-
-
-def test_cut_questions_and_words_are_told(tiny_backbone):
-    pairs = [("who was it " * 9, "anna met bob " * 20), ("who", "rain in rome")]
-    answers = [[(0, "anna")], [(0, "rain")]]
-    reader = DiceQuestionAnswerer(
-        backbone=tiny_backbone, max_epochs=1, max_question_length=5, random_state=0
-    )
-    with pytest.warns(TruncationWarning, match="1 of 2 questions .*max_question_length=5"):
-        reader.fit(pairs, answers)
 
 
 def test_the_card_says_what_a_pipeline_does(make, tmp_path):

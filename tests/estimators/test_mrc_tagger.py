@@ -26,20 +26,13 @@ from tests.estimators.readers import (
 )
 
 
-@pytest.mark.parametrize("loss", ["ce", "dsc"])
-def test_nested_entities_are_learned(tiny_backbone, loss):
-    model = tagger(tiny_backbone, loss=loss, max_epochs=30, lr=1e-2, dropout=0.0)
-    assert model.fit(SENTENCES, NESTED).score(SENTENCES, NESTED) > 0.7
-    assert model.scheme_ is None
-
-
 def test_nested_entities_are_read_right(tiny_backbone):
     model = tagger(tiny_backbone, loss="dice", max_epochs=60, lr=1e-2, dropout=0.0).fit(
         SENTENCES, NESTED
     )
     found = [sorted(row) for row in model.predict(SENTENCES)]
     assert found == [sorted(row) for row in NESTED]
-    assert model.score(SENTENCES, NESTED) == 1
+    assert (model.score(SENTENCES, NESTED), model.scheme_) == (1, None)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 import torch
 from imblearn.over_sampling import RandomOverSampler
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 
 from skdice import (
     DiceClassifier,
@@ -220,13 +218,6 @@ def test_early_stopping_waits_for_a_third_of_the_epochs(tiny_backbone, set_recip
     assert model.fit(TEXTS, LABELS, **dev).n_iter_ == 1 + 3
 
 
-def test_a_grid_of_rates_may_hold_the_chosen_one(tiny_backbone):
-    grid = GridSearchCV(classifier(tiny_backbone, max_epochs=1), {"lr": ["auto", 1e-5]}, cv=2)
-    grid.fit(TEXTS, LABELS)
-    assert grid.best_estimator_.lr_ in (1e-4, 1e-5)
-    assert clone(grid.best_estimator_).get_params() == grid.best_estimator_.get_params()
-
-
 def test_a_search_of_rates_is_around_the_chosen_one(tiny_backbone):
     pytest.importorskip("optuna")
     search = LossSearchCV(
@@ -329,13 +320,6 @@ def test_a_model_of_others_has_no_rate_until_it_is_trained(tiny_backbone, tmp_pa
     assert "| Peak learning rate | unknown |" in (tmp_path / "again" / "README.md").read_text()
     assert model.partial_fit(TEXTS, LABELS).lr_ == 3e-5
     model.set_params(warm_start=True).fit(TEXTS, LABELS)
-    assert (model.lr_, model.max_epochs_) == (1e-4, 4)
-
-
-def test_a_refused_fit_leaves_what_was_chosen(tiny_backbone):
-    model = classifier(tiny_backbone).fit(TEXTS, LABELS)
-    with pytest.raises(ValueError, match="max_epochs"):
-        model.set_params(max_epochs=0).fit(TEXTS, LABELS)
     assert (model.lr_, model.max_epochs_) == (1e-4, 4)
 
 

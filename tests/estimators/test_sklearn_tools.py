@@ -9,20 +9,18 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
 from sklearn.model_selection import (
     GridSearchCV,
-    HalvingGridSearchCV,
     KFold,
     StratifiedKFold,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_validate,
-    learning_curve,
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
@@ -154,26 +152,6 @@ def test_grid_search(case):
     assert_same_tables(search, refit, case.X)
 
 
-def test_halving_grid_search(case):
-    rates, X, y = [1e-4, 1e-2], [*case.X] * 2, [*case.y] * 2
-    search = HalvingGridSearchCV(
-        case.model,
-        {"lr": rates},
-        factor=2,
-        min_resources=16,
-        cv=case.folds,
-        scoring=case.score,
-        random_state=0,
-        error_score="raise",
-    ).fit(X, y)
-    assert search.n_resources_ == [16, 32]
-    assert search.n_candidates_ == [2, 1]
-    first = search.cv_results_["mean_test_score"][:2]
-    assert search.best_params_ == {"lr": rates[int(np.argmax(first))]}
-    refit = clone(case.model).set_params(**search.best_params_).fit(X, y)
-    assert_same_tables(search, refit, case.X)
-
-
 def test_cross_validate(case):
     results = cross_validate(
         case.model,
@@ -190,36 +168,6 @@ def test_cross_validate(case):
         assert_close(results["test_score"][i], case.scored_on(one, test))
         assert_close(results["train_score"][i], case.scored_on(one, train))
         assert_same_tables(results["estimator"][i], one, rows(case.X, test))
-
-
-def test_cross_val_predict(case):
-    case.model.set_params(lr=1e-2, max_epochs=10)  # so that more than one label is predicted
-    predicted = cross_val_predict(case.model, case.X, case.y, cv=case.folds)
-    for train, test in case.splits():
-        found = case.fitted_on(train).predict(rows(case.X, test))
-        assert predicted[test].tolist() == found.tolist()
-    assert len({str(row) for row in predicted}) > 1
-    assert predicted.tolist() != clone(case.model).fit(case.X, case.y).predict(case.X).tolist()
-
-
-def test_learning_curve(case):
-    sizes, train_scores, test_scores = learning_curve(
-        case.model,
-        case.X,
-        case.y,
-        cv=case.folds,
-        train_sizes=[6, 8],
-        scoring=case.score,
-        error_score="raise",
-    )
-    assert sizes.tolist() == [6, 8]
-    assert train_scores.shape == test_scores.shape == (2, 2)
-    for j, (train, test) in enumerate(case.splits()):
-        for i, size in enumerate(sizes):
-            one = case.fitted_on(train[:size])
-            assert_close(test_scores[i, j], case.scored_on(one, test))
-            assert_close(train_scores[i, j], case.scored_on(one, train[:size]))
-    assert_differ(test_scores[0], test_scores[1])
 
 
 # ---- DiceSequenceClassifier
@@ -249,16 +197,6 @@ def test_tuned_threshold(classifier, tiny_backbones):
     above = bare.predict_proba(TEXTS)[:, 1] >= tuned.best_threshold_
     assert tuned.predict(TEXTS).tolist() == np.where(above, "spam", "ham").tolist()
     assert (tuned.predict(TEXTS) != bare.predict(TEXTS)).any()
-
-
-def test_soft_voting(classifier):
-    members = [("dsc", classifier), ("slow", clone(classifier).set_params(loss="ce", lr=1e-4))]
-    voting = VotingClassifier(members, voting="soft").fit(TEXTS, Y)
-    tables = [clone(member).fit(TEXTS, Y).predict_proba(TEXTS) for _, member in members]
-    assert_differ(*tables)
-    assert_close(voting.predict_proba(TEXTS), np.mean(tables, axis=0))
-    winners = voting.classes_[np.mean(tables, axis=0).argmax(axis=1)]
-    assert voting.predict(TEXTS).tolist() == winners.tolist()
 
 
 def test_stacking(classifier):

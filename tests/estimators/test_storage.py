@@ -129,26 +129,6 @@ def test_a_saved_estimator_is_a_model_of_transformers(
     assert back.predict(X).tolist() == model.predict(X).tolist()
 
 
-def test_pipelines_find_the_same_entities_and_probabilities(tiny_backbone, sentences, tmp_path):
-    X = sentences[0]
-    model = tagger(tiny_backbone, sentences, max_epochs=20, lr=2e-2, dropout=0.0)
-    folder = model.save_pretrained(tmp_path / "m")
-    find = pipeline("token-classification", str(folder), aggregation_strategy="none")
-    for sentence, tags, rows in zip(X, model.predict(X), model.predict_proba(X), strict=True):
-        if not all(word.isalpha() for word in sentence):
-            continue  # BERT splits at full stops by itself
-        found = [f for f in find(" ".join(sentence)) if not f["word"].startswith("##")]
-        marked = [i for i, tag in enumerate(tags) if tag != "O"]
-        assert [f["entity"] for f in found] == [tags[i] for i in marked]
-        best = [rows[i].max() for i in marked]
-        np.testing.assert_allclose([f["score"] for f in found], best, atol=1e-5)
-    texts = classifier(tiny_backbone, max_epochs=10)
-    judge = pipeline("text-classification", str(texts.save_pretrained(tmp_path / "t")), top_k=None)
-    for text, row in zip(TEXTS, texts.predict_proba(TEXTS), strict=True):
-        found = {f["label"]: f["score"] for f in judge([text])[0]}
-        np.testing.assert_allclose([found["ham"], found["spam"]], row, atol=1e-5)
-
-
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "spans"])
 def test_transformers_refuses_other_heads(tiny_backbone, pooling, tmp_path):
     if pooling == "spans":
@@ -244,8 +224,10 @@ def test_a_tuned_classifier_takes_its_decision_along(tiny_backbone, pooling, tmp
     np.testing.assert_allclose(read.predict_proba(TEXTS), tuned.predict_proba(TEXTS), atol=1e-6)
     assert read.predict(TEXTS).tolist() == tuned.predict(TEXTS).tolist()
     if pooling == "native":
-        judge = pipeline("text-classification", str(folder))
-        assert [f["label"] for f in judge(TEXTS)] == tuned.predict(TEXTS).tolist()
+        judge = pipeline("text-classification", str(folder), top_k=None)
+        for text, row in zip(TEXTS, tuned.predict_proba(TEXTS), strict=True):
+            found = {f["label"]: f["score"] for f in judge([text])[0]}
+            np.testing.assert_allclose([found["ham"], found["spam"]], row, atol=1e-5)
 
 
 def test_tuned_labels_are_served_by_plain_transformers(tiny_backbone, tmp_path):
@@ -397,7 +379,11 @@ def test_notes_of_others_are_not_guarded(folder, sentences):
 
 
 @pytest.mark.parametrize(
-    "name", ["added_tokens.json", "adapter_config.json", "encoder/config.json", "vocab.txt"]
+    "name",
+    [
+        *("added_tokens.json", "adapter_config.json", "encoder/config.json", "vocab.txt"),
+        "head.safetensors",
+    ],
 )
 def test_a_file_that_loaders_look_for_is_refused(folder, name):
     (folder / name).parent.mkdir(exist_ok=True)
@@ -463,14 +449,6 @@ def test_other_weights_are_refused(folder, change):
         DiceTokenClassifier.from_transformers(folder)
 
 
-def test_code_in_the_folder_is_refused(folder, tmp_path):
-    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    edit(folder / "config.json", auto_map={"AutoConfig": "evil.Config"})
-    sign(folder)
-    refused(folder, "code of its own")
-    assert not (tmp_path / "ran").exists()
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
@@ -491,12 +469,6 @@ def test_a_damaged_state_is_named(folder):
         sign(folder)
         with pytest.raises((ValueError, TypeError), match=error):
             DiceTokenClassifier.from_pretrained(folder)
-
-
-def test_weights_of_another_model_beside_it_are_refused(folder):
-    shutil.copy(folder / "model.safetensors", folder / "head.safetensors")
-    with pytest.raises(ValueError, match="does not speak of"):
-        DiceTokenClassifier.from_pretrained(folder)
 
 
 @pytest.mark.parametrize("version", [1, 3, 5, None])
@@ -553,12 +525,14 @@ def test_a_folder_asks_nothing_of_the_network_and_runs_nothing(folder, tmp_path,
     for read in reads[:2]:
         assert len(read(folder).predict([["anna"]])) == 1
     for name, changes in ASKS:
-        whole = (folder / name).read_text() if (folder / name).exists() else None
-        (folder / name).write_text(json.dumps({**json.loads(whole or "{}"), **changes}))
+        harmed = shutil.copytree(folder, tmp_path / "harmed")
+        whole = (harmed / name).read_text() if (harmed / name).exists() else "{}"
+        (harmed / name).write_text(json.dumps({**json.loads(whole), **changes}))
+        sign(harmed)
         for read in reads:
-            with pytest.raises(ValueError, match=r"of its own|checksum|speak"):
-                read(folder)
-        (folder / name).unlink() if whole is None else (folder / name).write_text(whole)
+            with pytest.raises(ValueError, match=r"of its own|speak"):
+                read(harmed)
+        shutil.rmtree(harmed)
     assert not asked
     assert not (tmp_path / "ran").exists()
 
@@ -592,18 +566,6 @@ def test_a_configuration_of_another_model_is_refused(folder, key, value):
     refused(folder, str(folder))
     with pytest.raises(ValueError, match=str(folder)):
         DiceTokenClassifier(backbone=str(folder)).fit([["anna"]] * 4, [["O"], ["B-A"]] * 2)
-
-
-def test_a_subclass_with_a_constructor_of_its_own_is_told_so(tiny_backbone, tmp_path):
-    class Own(DiceSequenceClassifier):
-        def __init__(self, depth=1):
-            super().__init__()
-
-    folder = classifier(tiny_backbone).save_pretrained(tmp_path / "m")
-    edit(folder / "skdice.json", **{"class": "Own"})
-    sign(folder)
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
-        Own.from_pretrained(folder)
 
 
 def test_what_is_neither_folder_nor_hub_id_is_refused(tmp_path):

@@ -200,30 +200,6 @@ def test_a_plain_o_is_the_background(tiny_backbone):
     assert tagger.score(X, y) == span_f1_score(y, tagger.predict(X), scheme="plain")
 
 
-def test_plain_tags_score_as_token_accuracy(tiny_backbone):
-    X = [["anna", "went"], ["the", "bus", "was", "old"]] * 4
-    y = [["PROPN", "VERB"], ["DET", "NOUN", "AUX", "ADJ"]] * 4
-    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0).fit(X, y)
-    assert tagger.scheme_ == "plain"
-    pairs = [
-        (a, b) for t, p in zip(y, tagger.predict(X), strict=True) for a, b in zip(t, p, strict=True)
-    ]
-    assert tagger.score(X, y) == pytest.approx(np.mean([a == b for a, b in pairs]))
-
-
-def test_partial_fit_trains_one_epoch_and_warm_start_goes_on(tagger, sentences):
-    X, y = sentences
-    classes = sorted({t for row in y for t in row})
-    tagger.partial_fit(X[:2], y[:2], classes=classes)
-    assert tagger.classes_.tolist() == classes
-    tagger.partial_fit(X, y)
-    assert tagger.n_iter_ == 2
-    tagger.set_params(warm_start=True).fit(X, y)
-    assert tagger.n_iter_ == 3
-    tagger.set_params(warm_start=False).fit(X, y)
-    assert tagger.n_iter_ == 1
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -271,14 +247,6 @@ def test_bad_data_is_named_before_anything_is_loaded(sentences):
         tagger.set_params(scheme="iob2").fit([["a", "b"]], [["O", "I-PER"]])
     with pytest.raises(ValueError, match=r"work offline.*--no-deps gt-all"):
         tagger.set_params(scheme="auto").fit(X, y)
-
-
-def test_a_failed_refit_leaves_the_fitted_model(tagger, sentences):
-    X, y = sentences
-    before = tagger.fit(X, y).predict(X).tolist()
-    with pytest.raises(ValueError, match="max_length"):
-        tagger.set_params(max_length=9999).fit(X, y)
-    assert tagger.set_params(max_length=None).predict(X).tolist() == before
 
 
 def test_score_counts_an_unseen_type_as_missed(tagger, sentences):
@@ -332,11 +300,6 @@ def test_partial_fit_counts_over_its_calls(tagger, sentences, tmp_path):
         assert tagger.net_.criterion_.n_samples_ == sum(map(len, X))
         tagger.partial_fit(X, y)
         assert tagger.net_.criterion_.n_samples_ == 2 * sum(map(len, X))
-
-
-def test_validation_without_entities_warns(tagger, sentences):
-    with pytest.warns(UserWarning, match="no entity"):
-        tagger.fit(*sentences, X_val=[["a"]], y_val=[["O"]])
 
 
 def test_validation_types_that_training_knows_none_of_are_refused(tagger, sentences):

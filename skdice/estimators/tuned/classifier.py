@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
+from sklearn.utils import Tags, check_consistent_length, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths, shown
@@ -237,7 +236,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     def _targets(self, y: Any, prefit: bool) -> tuple[np.ndarray, np.ndarray, bool]:
         """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
-        labels, classes, several = _read_targets(y)
+        given = read_labels(y, missing=True)
+        labels, classes, several = given.values, given.classes, given.multilabel
         if not len(labels):
             raise ValueError("y holds 0 samples: a decision is tuned on one at least")
         if several and len(classes) == 1 and not isinstance(self.estimator, ClassScores):
@@ -432,7 +432,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             rows = BinaryRows(logits, truth, answers, None, self.classes_.tolist())
             return rows, objective, logits, truth
         answers = np.concatenate([as_labels(part.y) for part in parts])
-        truth = self._indices(chain.from_iterable(column_or_1d(part.y) for part in parts))
+        truth = self._indices(answers)
         logits = self._stacked(parts)
         if positive is None:
             rows = ClassRows(logits, truth, answers, self.classes_)
@@ -453,7 +453,7 @@ def _validation_targets(
     """Labels to tune on, of those in `labels`."""
     if several:
         return _rows_of(known_labels(y_val, classes, True, "y_val", True), classes)
-    found: np.ndarray = column_or_1d(as_labels(y_val, name="y_val"))
+    found = as_labels(y_val, name="y_val")
     check_known(labels.tolist(), found.tolist(), "labels")
     return found
 
@@ -463,14 +463,6 @@ def _check_like(X: Any, X_val: Any, y_val: Any) -> None:
     check_consistent_length(X_val, y_val)
     if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
         raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
-
-
-def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
-    labels = read_labels(y, missing=True)
-    if labels.multilabel:
-        return labels.values, labels.classes, True
-    return column_or_1d(labels.values), labels.classes, False
 
 
 def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:

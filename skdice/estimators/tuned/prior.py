@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from skdice._checks import check_has, checked, is_number, naming, position, shown
+from skdice._tables import text_table
 from skdice._types import Data
 from skdice._warn import warn
 from skdice.engine.fit_plan import check_validation
@@ -53,14 +54,13 @@ class PriorShift:
     p_value: float | None
 
     def __str__(self) -> str:
-        columns = (self.before, self.after, self.low, self.high)
-        lines = [f"{'class':<20} {'before':>8} {'after':>8}   95 % interval"]
-        for name, *figures in zip(self.classes.tolist(), *columns, strict=True):
-            before, after, low, high = (f"{100 * figure:.2f}%" for figure in figures)
-            lines.append(f"{name!s:<20} {before:>8} {after:>8}   {low} to {high}")
-        if self.p_value is not None:
-            lines.append(f"only the frequencies changed: p = {self.p_value:.3f}")
-        return "\n".join(lines)
+        table = np.array([self.before, self.after, self.low, self.high]).T
+        rows = zip(self.classes.tolist(), table, strict=True)
+        lines = [[str(name), *(f"{100 * figure:.2f}%" for figure in row)] for name, row in rows]
+        text = text_table(["class", "before", "after", "95 % from", "to"], lines)
+        if self.p_value is None:
+            return text
+        return f"{text}\nonly the frequencies changed: p = {self.p_value:.3f}"
 
 
 @checked
