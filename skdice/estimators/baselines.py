@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby
 from numbers import Integral, Real
@@ -29,13 +29,13 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice._types import ArrayLike, Data, Rows, Sampler, Weights
 from skdice.engine.fit_plan import draw_epochs, draw_seed
 from skdice.estimators.evaluation import ClassScores, SpanScores
-from skdice.inputs.labels import as_labels
-from skdice.inputs.rows import check_weights, object_array, take
-from skdice.inputs.sentences import as_sentences, as_tags
-from skdice.inputs.texts import as_texts, check_width, refuse_labels_in
+from skdice.inputs.labels import places_of
+from skdice.inputs.rows import object_array
+from skdice.inputs.sentences import as_sentences
+from skdice.inputs.texts import as_texts, check_width
 from skdice.metrics.calibration import log
 from skdice.metrics.decisions.positive import positive_class
-from skdice.tags.schemes import SCHEMES, check_tags, infer_scheme
+from skdice.tags.schemes import SCHEMES
 from skdice.tasks.tagging import Tagging
 
 
@@ -91,6 +91,8 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     classes_ : ndarray of shape (n_classes,)
     positive_ : int
         Index of the positive class of two.
+    n_features_in_ : int
+        1 for texts, 2 for pairs.
     feature_names_in_ : ndarray of str
         Names of the columns, if X was a frame; other columns are refused from then on.
     vectorizer_ : FeatureUnion
@@ -124,6 +126,8 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     sampler: Sampler | None = None
     random_state: int | np.random.RandomState | None = None
 
+    n_features_in_: int = field(init=False)
+
     @all_or_nothing
     def fit(self, X: Rows, y: Data, sample_weight: ArrayLike | None = None) -> Self:
         """Count n-grams, choose `C`, and fit.
@@ -144,26 +148,19 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
             For bad parameters or data.
         """
         check_params(self)
-        texts = as_texts(X)
-        labels = as_labels(y, len(texts))
-        refuse_labels_in(texts, labels)
-        weights = check_weights(sample_weight, len(texts))
-        if weights is not None:  # a row of weight 0 is one that is not there
-            held = np.flatnonzero(weights)
-            texts, labels, weights = take(texts, held), labels[held], weights[held]
+        self.task.check_columns(self, X, reset=True)
+        data = self.task.examples(self, X, y, sample_weight)
+        if data.weights is not None:  # a row of weight 0 is one that is not there
+            data = data.take(np.flatnonzero(data.weights))
+        data, _ = self.task.learn(self, data, None, "fresh", None)
+        texts, labels, weights = data.inputs, data.targets, data.weights
         if labels.ndim == 2:
             raise ValueError(
                 f"y has shape {labels.shape}, and a TfidfClassifier gives one label a row: fit one "
                 "for each column, or use DiceSequenceClassifier"
             )
-        self.task.check_columns(self, X, reset=True)
-        self._width = check_width(texts, None, self)
-        self.classes_, target = np.unique(labels, return_inverse=True)
+        target = places_of(labels, self.classes_)
         counts = np.bincount(target)
-        if len(counts) < 2:
-            raise ValueError(
-                f"y holds one class only ({self.classes_.tolist()[0]!r}): give two or more"
-            )
         if len(counts) == 2:
             self.positive_ = positive_class(self.classes_, counts, self.pos_label)
         self.vectorizer_: Any = self._counted(texts)
@@ -225,9 +222,9 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         check_is_fitted(self)
         self.task.check_columns(self, X)
         texts = as_texts(X, may_be_empty=True)
-        check_width(texts, self._width, self)
+        check_width(texts, self.n_features_in_, self)
         # scikit-learn refuses to predict no row at all.
-        table = self._table(texts or ["" if self._width == 1 else ("", "")])
+        table = self._table(texts or ["" if self.n_features_in_ == 1 else ("", "")])
         values: np.ndarray = getattr(self.model_, method)(table)
         return values[: len(texts)]
 
@@ -320,6 +317,9 @@ default="auto"
     sampler: Sampler | None = None
     random_state: int | np.random.RandomState | None = None
 
+    classes_: np.ndarray = field(init=False)
+    scheme_: str = field(init=False)
+
     @all_or_nothing
     def fit(self, X: Rows, y: Data) -> Self:
         """Fit on tagged sentences.
@@ -344,15 +344,9 @@ default="auto"
         """
         check_params(self)
         library = crfsuite()
-        sentences = as_sentences(X)
-        tags = as_tags(y, sentences)
         self.task.check_columns(self, X, reset=True)
-        classes = sorted({tag for row in tags for tag in row} - {None})
-        if len(classes) < 2:
-            raise ValueError(f"y holds the tags {classes}: a tagger needs two or more")
-        auto = self.scheme == "auto"
-        scheme = infer_scheme(tags) if auto else self.scheme
-        check_tags(tags, scheme, refuse=not auto)
+        data = self.task.examples(self, X, y)
+        self.task.learn(self, data, None, "fresh", None)
         trainer = library.Trainer("lbfgs", verbose=False)
         trainer.set_params(
             {
@@ -362,8 +356,8 @@ default="auto"
                 "feature.possible_transitions": True,
             }
         )
-        for i in self._rows(tags):
-            pairs = zip(features_of(sentences[i]), tags[i], strict=True)
+        for i in self._rows(data.targets):
+            pairs = zip(features_of(data.inputs[i]), data.targets[i], strict=True)
             for annotated, run in groupby(pairs, key=lambda pair: pair[1] is not None):
                 if annotated:
                     trainer.append(*zip(*run, strict=True))
@@ -371,7 +365,6 @@ default="auto"
             path = Path(folder, "model")
             trainer.train(str(path))
             self.model_: bytes = path.read_bytes()
-        self.classes_, self.scheme_ = np.array(classes), scheme
         return self
 
     def predict(self, X: Rows) -> np.ndarray:

@@ -27,7 +27,11 @@ class Scored:
     task: ClassVar[Any]
 
     def score(self, X: Data, y: Data) -> float:
-        """F1 as in `evaluate`, from 0 to 1."""
+        """F1 as in `evaluate`, from 0 to 1.
+
+        Of spans it is micro F1, and of plain tags that of tokens. A type (a tag, in the plain
+        scheme) that `fit` did not see counts as missed.
+        """
         return self._scores(X, y)["f1"]
 
     def evaluate(self, X: Data, y: Data) -> dict[str, float]:

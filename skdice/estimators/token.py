@@ -175,14 +175,6 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     def _spans(self, X: Data) -> np.ndarray:
         return self._each(self.task.spans, X)
 
-    def score(self, X: Rows, y: Rows) -> float:
-        """Micro span F1; token micro F1 for plain tags.
-
-        A type (a tag, in the plain scheme) that `fit` did not see counts as missed, as in
-        `evaluate`.
-        """
-        return super().score(X, y)
-
     def frozen_vectors(self, X: Rows) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.
 

@@ -384,8 +384,8 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         Warns
         -----
         ServingWarning
-            If one of the parameters that are not written is set; if plain transformers cannot run
-            the head, as that of a classifier without ``pooling="native"``, or join the tags.
+            If one of the parameters that are not written is set, or if a pipeline of transformers
+            cannot join the tags.
 
         Raises
         ------

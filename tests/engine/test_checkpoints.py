@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from skdice import (
@@ -146,14 +145,18 @@ def text_fits(backbone, sentences):
         validation_fraction=0.5,
         **common,
     )
+    questions = [("who sings?", "Ann sings in Rome."), ("who sleeps?", "the bus is late.")] * 4
+    spans = [["Rowing", "Club", "of", "Oslo"], ["it", "rains"]] * 4
     return [
         (tagger, X, y),
         (DiceSequenceClassifier(adapter=None, frozen="embeddings", **common), texts, labels),
+        (DiceQuestionAnswerer(loss="dsc", **common), questions, [(0, "Ann"), None] * 4),
+        (DiceMRCTagger(loss="dsc", **common), spans, [[("LOC", 3, 4)], []] * 4),
     ]
 
 
-@pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize(("moment", "compact"), [(1, False), (3, False), (3, True)])
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+@pytest.mark.parametrize(("moment", "compact"), [(1, False), (3, True)])
 def test_text_estimators_go_on(
     tmp_path, monkeypatch, tiny_backbone, sentences, which, moment, compact
 ):
@@ -420,24 +423,6 @@ def test_an_epoch_without_an_update_stops_the_fit():
     with pytest.raises(ValueError, match=r"the last 1 updates were skipped.* training rows"):
         model.fit(X, y)
     assert not hasattr(model, "net_")
-
-
-@pytest.mark.parametrize("reader", [True, False])
-def test_readers_go_on(tmp_path, tiny_backbone, reader):
-    common = dict(backbone=tiny_backbone, max_epochs=2, batch_size=1, random_state=0)
-    if reader:
-        model = DiceQuestionAnswerer(loss="dsc", **common)
-        X = [("who sings?", "Ann sings in Rome."), ("who sleeps?", "the bus is late.")] * 2
-        y = [(0, "Ann"), None] * 2
-    else:
-        model = DiceMRCTagger(loss="dsc", queries={"LOC": "towns"}, **common)
-        X = [["Rowing", "Club", "of", "Oslo"], ["it", "rains"]] * 2
-        y = [[("LOC", 3, 4)], []] * 2
-    whole = clone(model).fit(X, y)
-    model.set_params(checkpoint_dir=tmp_path, checkpoint_every=0)
-    with killed_at(5):
-        clone(model).fit(X, y)
-    assert_same_fit(whole, clone(model).fit(X, y))
 
 
 def test_a_checkpoint_of_another_format_is_left_alone(tmp_path, numbers, whole):

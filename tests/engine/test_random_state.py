@@ -44,31 +44,18 @@ def with_dropout(n_features, n_classes):
     return nn.Sequential(nn.Linear(n_features, 8), nn.Dropout(0.4), nn.Linear(8, n_classes))
 
 
+NATIVE, LESS_MEMORY = {"pooling": "native"}, {"gradient_checkpointing": True}
 FITS = {
     "tagger": ("bert", DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
     "accumulated": ("bert", DiceTokenClassifier, {"gradient_accumulation": 2}, UNEVEN, UNEVEN_TAGS),
-    "native head": (
-        "bert",
-        DiceSequenceClassifier,
-        {"pooling": "native"},
-        UNEVEN_TEXTS,
-        UNEVEN_LABELS,
-    ),
+    "native head": ("bert", DiceSequenceClassifier, NATIVE, UNEVEN_TEXTS, UNEVEN_LABELS),
     "reader": ("bert", DiceQuestionAnswerer, {}, UNEVEN_QUESTIONS, UNEVEN_ANSWERS),
     "numbers": (None, DiceClassifier, {"hidden_layer_sizes": (9,)}, ROWS, CLASSES),
     "module": (None, DiceClassifier, {"module": with_dropout}, ROWS, CLASSES),
     "deberta": ("deberta-v2", DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
     "xlnet": ("xlnet", DiceSequenceClassifier, {}, UNEVEN_TEXTS, UNEVEN_LABELS),
     "padded": ("bert", DiceTokenClassifier, {"net_params": {"pack": False}}, UNEVEN, UNEVEN_TAGS),
-    "inputs of layers": (
-        *(
-            "bert",
-            DiceSequenceClassifier,
-            {"gradient_checkpointing": True},
-            UNEVEN_TEXTS,
-            UNEVEN_LABELS,
-        ),
-    ),
+    "inputs of layers": ("bert", DiceTokenClassifier, LESS_MEMORY, UNEVEN, UNEVEN_TAGS),
 }
 
 

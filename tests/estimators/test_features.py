@@ -9,16 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from imblearn.over_sampling import SMOTE
-from imblearn.pipeline import make_pipeline
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from transformers import AutoModel, AutoTokenizer
 
-from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
+from skdice import DiceSequenceClassifier, TransformerFeatures
 from skdice.estimators import features as features_module
 from tests import data
 from tests.data import UNEVEN_TEXTS
@@ -110,17 +107,6 @@ def test_a_pipeline_with_a_memory_encodes_the_same_texts_once(features, tmp_path
         rows.append(model.fit(TEXTS, [1, 0, 0, 0, 0]).named_steps["features"].transform(TEXTS))
     assert len(calls) == 3  # one fit, and `transform` twice
     np.testing.assert_array_equal(*rows)
-
-
-def test_with_scikit_learn_and_imbalanced_learn(features):
-    X, y = TEXTS * 4, [1, 0, 0, 0, 0] * 4
-    model = make_pipeline(
-        features,
-        SMOTE(k_neighbors=1, random_state=0),
-        DiceClassifier(loss="dsc", max_epochs=5, random_state=0),
-    )
-    grid = GridSearchCV(model, {"diceclassifier__loss": ["ce", "dsc"]}, cv=2, error_score="raise")
-    assert grid.fit(X, y).predict(X).shape == (20,)
 
 
 def test_columns_in_another_order_are_refused(features):

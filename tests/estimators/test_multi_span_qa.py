@@ -103,43 +103,22 @@ def test_answers_that_fit_are_not_told_of(tiny_backbone):
 
 
 def test_files_of_squad_on_the_command_line(tiny_backbone, tmp_path):
-    questions = [
-        {
-            "title": str(i),
-            "paragraphs": [
-                {
-                    "context": context,
-                    "qas": [
-                        {
-                            "id": str(i),
-                            "question": question,
-                            "answers": [{"text": t, "answer_start": s} for s, t in answers],
-                        }
-                    ],
-                }
-            ],
-        }
-        for i, ((question, context), answers) in enumerate(zip(X, Y, strict=True))
-    ]
+    def asked(i, question, context, answers):
+        found = [{"text": text, "answer_start": start} for start, text in answers]
+        qas = [{"id": str(i), "question": question, "answers": found}]
+        return {"title": str(i), "paragraphs": [{"context": context, "qas": qas}]}
+
+    questions = [asked(i, *pair, Y[i]) for i, pair in enumerate(X)]
     file, model, out = tmp_path / "q.json", tmp_path / "m", tmp_path / "p.json"
     file.write_text(json.dumps({"data": questions}))
     assert read_squad(file)[1] == Y
-    call = (
-        "train",
-        file,
-        "--task",
-        "multi-span-qa",
-        "--backbone",
-        tiny_backbone,
-        "--max-epochs",
-        1,
-    )
-    for args in (
-        (*call, "--out", model),
-        ("predict", model, file, "--out", out),
-        ("evaluate", model, file, "--json"),
+    settings = f"--task multi-span-qa --backbone {tiny_backbone} --max-epochs 1"
+    for call in (
+        f"train {file} {settings} --out {model}",
+        f"predict {model} {file} --out {out}",
+        f"evaluate {model} {file} --json",
     ):
-        result = CliRunner().invoke(app, list(map(str, args)))
+        result = CliRunner().invoke(app, call.split())
         assert result.exit_code == 0, result.output
     assert set(json.loads(out.read_text())) == {"0", "1", "2"}
     assert {"exact match", "f1"} <= set(json.loads(result.stdout))
