@@ -55,11 +55,6 @@ OF_NET: dict[str, list[Any]] = {
     "schedule": [StrOptions(set(SCHEDULES))],
     "warmup": [Interval(Real, 0, 1, closed="both")],
 }
-OF_TEXT_NET: dict[str, list[Any]] = {
-    "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
-    "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-    "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
-}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -30,7 +30,7 @@ from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import check_optimizer
 from skdice.engine.vectors import BLOCK, BLOCK_ON_GPU
 from skdice.estimators import hub, storage
-from skdice.estimators._net_estimator import OF_TEXT_NET, NetEstimator
+from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.evaluation import Scored
 from skdice.inputs.rows import object_array
 from skdice.tasks import Task
@@ -123,7 +123,9 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         "backbone": [str, Path],
         "revision": [str, None],
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
-        **OF_TEXT_NET,
+        "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
         "frozen": [
             StrOptions({"embeddings", "encoder"}),
             Interval(Integral, 0, None, closed="left"),
