@@ -234,7 +234,7 @@ class NetEstimator(OldNames):
         """Plan a fit and run it."""
         warm = hasattr(self, "net_") and np.array_equal(getattr(self, "warm_start", False), True)
         mode: Mode = "warm" if warm else "fresh"
-        self._check_params(mode, self.early_stopping or X_val is not None)
+        self._check_params(mode, X_val is not None or np.array_equal(self.early_stopping, True))
         return self._run(plan_fit(self, X, y, sample_weight, X_val, y_val, mode=mode))
 
     def _run(self, plan: FitPlan) -> Self:
