@@ -128,13 +128,10 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
         blank._tell(cuts)
         return table
 
-    def _known_texts(self, X: Data) -> list[Any]:
-        texts: list[Any] = self._known_inputs(X)
-        check_width(texts, self.n_features_in_, self)
-        return texts
-
     def _logits(self, X: Data) -> np.ndarray:
         """Logits of shape (n, n_classes)."""
-        blocks = self._row_outputs(self._known_texts(X))
+        texts = self._known_inputs(X)
+        check_width(texts, self.n_features_in_, self)
+        blocks = self._row_outputs(texts)
         none = np.empty((0, len(self.classes_)))  # there may be no text
         return np.concatenate([none, *(np.stack(logits) for _, logits in blocks)])
