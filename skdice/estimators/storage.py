@@ -126,6 +126,8 @@ def save(
     readme = model_card(estimator, metrics or {}, card or {}).encode()
     if caveat := card_of(estimator.task).pipeline_caveat(estimator):
         warn(caveat, ServingWarning)
+    if estimator.verbose and not isinstance(module, TaskModel):
+        print(card_of(estimator.task).served_by(estimator))
     if module.adapted:  # the backbone's files are not in the folder
         state["backbone"] = adapters.checksum_of_backbone(module)
     with replaced(folder, is_model_file) as new:
