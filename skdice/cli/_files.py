@@ -49,8 +49,7 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
 
 def inputs(path: Path, estimator: Any, params: Mapping[str, Any]) -> tuple[Source, list[Row]]:
     """A file to predict, or standard input, and its rows."""
-    from skdice.datasets.dataset import options_of
-    from skdice.datasets.unlabelled import read_inputs
+    from skdice.datasets.dataset import options_of, read_inputs
     from skdice.tasks.files import files_of
 
     given, known = options.of_table(params), getattr(estimator, "table_", {})

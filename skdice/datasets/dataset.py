@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from skdice._names import TASK_NAMES
 from skdice.datasets.detection import Found, find, refuse_saved
 from skdice.datasets.options import LABELLED, OF_CELLS, OF_LABELS, task_asked_for, without
 from skdice.datasets.readers import READERS
+from skdice.datasets.row import Reading
 from skdice.datasets.source import Source, warn_of_notes
 from skdice.datasets.table import Asked, TableOptions
 from skdice.datasets.texts import labels_of
@@ -169,3 +170,19 @@ def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -
     if not found.task or (found.task == "entities" and wants_labels):
         return Found(None, "classification")
     return found
+
+
+def read_inputs(
+    source: Source,
+    task: str,
+    options: Mapping[str, Any],
+    n_texts: int | None = None,
+    tags: Collection[str] = (),
+) -> Reading:
+    """The rows of a file to predict, without y, and its columns.
+
+    `n_texts` are those of a row to classify, where that is known, and `tags` those of a tagger.
+    """
+    read = READERS[task].inputs(source, options, n_texts, tags)
+    warn_of_notes(source, read.notes, len(read.rows))
+    return replace(read, rows=[row._replace(y=None) for row in read.rows])

@@ -79,38 +79,26 @@ def question_rows(
     if not values:
         problem = "is not a SQuAD file: questions are read from JSON"
         raise ValueError(f"{str(source.path)!r} {problem}")
-    every = _articles(source.path, values)
     rows: dict[str, Row] = {}  # by question id
-    for paragraph, question in _questions(source.path, every):
-        row = _row(source, paragraph, question, len(rows), labelled)
-        if row.meta["id"] in rows:
-            problem = f"holds the question id {row.meta['id']!r} twice"
-            raise ValueError(f"{str(source.path)!r} {problem}")
-        rows[row.meta["id"]] = row
+    for paragraph in _paragraphs(source.path, values):
+        for question in _field(source.path, paragraph, "qas", list):
+            row = _row(source.path, paragraph, question, len(rows), labelled)
+            if row.meta["id"] in rows:
+                problem = f"holds the question id {row.meta['id']!r} twice"
+                raise ValueError(f"{str(source.path)!r} {problem}")
+            rows[row.meta["id"]] = row
     if not rows:
         raise ValueError(f"{str(source.path)!r} holds no question: is it a SQuAD file?")
-    return Reading(_aligned(source.path, list(rows.values()), on_misaligned))
+    contexts = [row.x[1] for row in rows.values()]
+    names = [f"{str(source.path)!r}, {row.place}" for row in rows.values()]
+    y: list[Any] = [row.y for row in rows.values()]
+    y = as_answers(y, contexts, on_misaligned, names)
+    pairs = zip(rows.values(), y, strict=True)
+    return Reading([row._replace(y=held) for row, held in pairs if held is not None])
 
 
-def _aligned(path: Path, rows: list[Row], on_misaligned: str) -> list[Row]:
-    """Rows whose answers stand in their contexts; those that lose all answers go."""
-    contexts = [row.x[1] for row in rows]
-    names = [f"{str(path)!r}, {row.place}" for row in rows]
-    found: list[Any] = as_answers([row.y for row in rows], contexts, on_misaligned, names)
-    return [row._replace(y=y) for row, y in zip(rows, found, strict=True) if y is not None]
-
-
-def _questions(path: Path, articles: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Each question of some articles, with its paragraph."""
-    for article in articles:
-        for paragraph in article["paragraphs"]:
-            for question in _field(path, paragraph, "qas", list):
-                yield paragraph, question
-
-
-def _row(source: Source, paragraph: Any, question: Any, number: int, labelled: bool) -> Row:
+def _row(path: Path, paragraph: Any, question: Any, number: int, labelled: bool) -> Row:
     """The row of a question, which without an id has its number."""
-    path = source.path
     name = str(question.get("id", number) if isinstance(question, dict) else "")
     asked = _field(path, question, "question", str)
     context = _field(path, paragraph, "context", str)
@@ -120,24 +108,22 @@ def _row(source: Source, paragraph: Any, question: Any, number: int, labelled: b
     return Row(f"question {name!r}", (asked, context), y, {"id": name})
 
 
-def _articles(path: Path, values: list[Any]) -> list[Any]:
-    """Articles of SQuAD's JSON; a flat record is an article of one question."""
-    data = values[0].get("data") if values and isinstance(values[0], dict) else None
+def _paragraphs(path: Path, values: list[Any]) -> list[Any]:
+    """The paragraphs of SQuAD's JSON; a flat record is a paragraph of one question."""
+    data = values[0].get("data") if isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
     if all(map(_is_paragraph, records)):
-        records = [{"title": None, "paragraphs": records}]
-    elif all(_has(record, "question", "context") for record in records):
-        records = [
-            {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
-            for i, r in enumerate(records)
+        return records
+    if all(_has(record, "question", "context") for record in records):
+        return [
+            {"context": record["context"], "qas": [{"id": i, **record}]}
+            for i, record in enumerate(records)
         ]
-    for article in records:
-        if _has(article, "context", "qas"):
-            problem = "has 'context' and 'qas' beside the title, with one 'answer' for each "
-            problem += "question, as KorQuAD 2 has: write 'paragraphs' of 'context' and 'qas' with "
-            raise ValueError(f"{str(path)!r} {problem}lists 'answers', as SQuAD has")
-        _field(path, article, "paragraphs", list)
-    return records
+    if any(_has(article, "context", "qas") for article in records):
+        problem = "has 'context' and 'qas' beside the title, with one 'answer' for each "
+        problem += "question, as KorQuAD 2 has: write 'paragraphs' of 'context' and 'qas' with "
+        raise ValueError(f"{str(path)!r} {problem}lists 'answers', as SQuAD has")
+    return [each for article in records for each in _field(path, article, "paragraphs", list)]
 
 
 def _is_paragraph(record: Any) -> bool:
@@ -249,9 +235,8 @@ def _token_spans(
     source: Source, place: Any, record: dict[str, Any], n_tokens: int
 ) -> Iterator[tuple[int, int]]:
     """The start and end of each span of a record."""
-    starts, ends = record.get("start_position", []), record.get("end_position", [])
-    if not isinstance(starts, list) or not isinstance(ends, list):
-        raise source.fault(place, "'start_position' and 'end_position' must be lists")
+    names = ("start_position", "end_position")
+    starts, ends = (source.listed(place, record, name) for name in names)
     if len(starts) != len(ends):
         problem = f"{len(starts)} values of 'start_position' and {len(ends)} of 'end_position'"
         raise source.fault(place, problem)

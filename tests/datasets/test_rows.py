@@ -7,10 +7,9 @@ import json
 import pytest
 
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.dataset import source_of, task_of
+from skdice.datasets.dataset import read_inputs, source_of, task_of
 from skdice.datasets.readers import READERS
 from skdice.datasets.row import Row
-from skdice.datasets.unlabelled import read_inputs
 from skdice.exceptions import SkippedRowsWarning
 
 ENTITIES = [(0, 3, "PER")]

@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from skdice.datasets.formats._base import Format
-from skdice.datasets.formats._folder import is_webanno, write_folder
+from skdice.datasets.formats.webanno import is_webanno
 from skdice.datasets.reading import fault, read_text
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
+from skdice.folders import replaced
 from skdice.inputs.entities import Entity
 
 _SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
 _READ_PAST = "AMRENF*#"
+_PART = re.compile(r"[\w+,=@ -][\w.+,=@ -]*")  # of a file's name
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
 
@@ -60,7 +62,14 @@ class Brat(Format):
             yield Row(f"{name}.ann", text, Marks(spans, others=tuple(others)), {"id": name})
 
     def write(self, path: Path, rows: list[Row]) -> None:
-        write_folder(path, rows, _files_of)
+        files: dict[str, str] = {}  # before the folder is made, so that a bad text leaves none
+        for row, name in zip(rows, _names_of(rows), strict=True):
+            files |= {f"{name}{suffix}": text for suffix, text in _files_of(row, name).items()}
+        with replaced(path, lambda name: False) as folder:
+            for name, text in files.items():
+                file = folder / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(text.encode())
 
 
 def _documents(path: Path) -> set[Path]:
@@ -102,6 +111,24 @@ def _spans(source: Source, document: Path) -> Iterator[Span]:
             pairs = (place.split() for place in places.split(";"))
             parts = tuple((int(start), int(end)) for start, end in pairs)
             yield Span(parts, label, text, scores.get(name))
+
+
+def _names_of(rows: list[Row]) -> list[str]:
+    """A file name for each text: its id, where that is one and no other text has it."""
+    names: list[str] = []
+    taken: set[str] = set()
+    numbers: dict[str, int] = {}  # the next to try behind a name, so that none is tried twice
+    for i, row in enumerate(rows):
+        name = str(row.meta.get("id", ""))
+        if not all(map(_PART.fullmatch, name.split("/"))) or len(name.encode()) > 200:
+            name = f"text-{i:0{len(str(len(rows)))}}"
+        stem, n = name, max(i, numbers.get(name.casefold(), 0))
+        while name.casefold() in taken:
+            name, n = f"{stem}-{n}", n + 1
+        numbers[stem.casefold()] = n
+        taken.add(name.casefold())
+        names.append(name)
+    return names
 
 
 def _files_of(row: Row, name: str) -> dict[str, str]:

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format
-from skdice.datasets.formats._folder import WEBANNO, is_webanno
 from skdice.datasets.offsets import units_before
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
 from skdice.datasets.source import Source
 from skdice.exceptions import DataWarning
 
+_BEGIN = "#FORMAT=WebAnno TSV 3"  # begins a file
 _LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _OTHERS = re.compile(r"\.(POS|Lemma|Stem|MorphologicalFeatures|SurfaceForm|Token|Sentence)$")
 _OLD = r" *# ?[\w.]+ *\|.*\n#id=|#id=.*\n#text="  # of version 2
@@ -43,7 +44,7 @@ class WebAnno(Format):
             fits = any(map(is_webanno, source.path.rglob("*.tsv")))
         else:
             begins = "\n".join(source.head[:3]).lstrip()
-            fits = begins.startswith(WEBANNO) or re.match(_OLD, begins) is not None
+            fits = begins.startswith(_BEGIN) or re.match(_OLD, begins) is not None
         return ("entities",) if fits else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
@@ -54,6 +55,14 @@ class WebAnno(Format):
                  for p in source.path.rglob("*.tsv") if is_webanno(p)}  # fmt: skip
         for name, path in sorted(paths.items()):
             yield _row(Source(path, source.encoding), f"{name}.tsv", {"id": name}, wanted)
+
+
+def is_webanno(path: Path) -> bool:
+    """Return True if a file begins as those of WebAnno do, which may stand beside brat's."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_BEGIN.encode())
 
 
 class _Column(NamedTuple):
@@ -72,8 +81,8 @@ class _Token(NamedTuple):
 
 
 def _row(source: Source, name: str, metadata: dict[str, Any], wanted: Wanted) -> Row:
-    if not source.first_line.startswith(WEBANNO):
-        problem = f"{source.first_line[:60]!r} is not '{WEBANNO}.3': export as WebAnno TSV 3"
+    if not source.first_line.startswith(_BEGIN):
+        problem = f"{source.first_line[:60]!r} is not '{_BEGIN}.3': export as WebAnno TSV 3"
         raise source.fault("line 1", problem)
     columns, sentences = _parsed(source)
     text = _joined(source, sentences)
