@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import dropwhile, islice, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +108,12 @@ def column_rows(
     labelled: bool = True,
 ) -> Reading:
     """The sentences that `read_conll` reads."""
-    head = _first_lines(source)
-    lines = [line for _, line in head]
+    lines = source.head
     if token_column is None and tag_column is None and is_conllu(lines):
         remedy = "read it with read_conllu, or give token_column and tag_column"
         raise ValueError(f"{str(source.path)!r} has the ten columns of CoNLL-U: {remedy}")
     separator = source.separator or _separator_of(lines)
-    plain = _plain_rows(list(_rows(head, separator)), comment)
+    plain = _plain_rows(list(islice(_rows(source, separator), SAMPLE)), comment)
     names = lines[0].partition("global.columns =")[2].split()  # CoNLL-U Plus
     if "FORM" in names and token_column is None:
         token_column = names.index("FORM")
@@ -136,12 +135,6 @@ def _plain_rows(rows: list[Line], comment: str | None) -> list[Line]:
     return plain or (rows if comment == "auto" else [])
 
 
-def _first_lines(source: Source) -> list[tuple[int, str]]:
-    """The first lines from that which is not blank, with their numbers."""
-    numbered = enumerate(source.iter_lines(), 1)
-    return list(islice(dropwhile(lambda pair: not pair[1].strip(), numbered), SAMPLE))
-
-
 def _separator_of(lines: list[str]) -> str | None:
     """A tab, if most lines have one; None is white space."""
     filled = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
@@ -154,10 +147,10 @@ def _split(line: str, separator: str | None) -> list[str]:
     return line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
 
 
-def _rows(lines: Iterable[tuple[int, str]], separator: str | None) -> Iterator[Line]:
+def _rows(source: Source, separator: str | None) -> Iterator[Line]:
     """The lines that hold something, each with its columns."""
     sentence = 0
-    for number, line in lines:
+    for number, line in enumerate(source.iter_lines(), 1):
         if not line.strip() or line.startswith(DOCUMENT):
             sentence += 1
         else:

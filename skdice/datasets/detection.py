@@ -36,16 +36,14 @@ def find(source: Source, wanted: str = "") -> Found:
 
     Two that both fit are refused, unless one alone is of the wanted task.
     """
-    if not source.is_json:
-        fitting = _of_text(source)
-        if fitting:
-            return _only(source, "the file", fitting)
+    if not source.is_json and (fitting := _of_text(source)):
+        return _only(source, "the file", fitting)
     empty = None
     for place, value in islice(values_of(source, 1000), 1000):
-        fitting, is_empty = _of_record(source, value)
-        fitting = [found for found in fitting if found.task == wanted] or fitting
+        fitting, is_empty = _of_record(value)
         if fitting:
-            return _only(source, place, fitting)
+            alone = [found for found in fitting if found.task == wanted]
+            return _only(source, place, alone or fitting)
         empty = empty or is_empty
     return Found(empty, "entities" if empty else "")
 
@@ -59,23 +57,16 @@ def _only(source: Source, place: Any, fitting: list[Found]) -> Found:
 
 def _of_text(source: Source) -> list[Found]:
     """The formats of a folder, or of a file that is not JSON; columns have no mark of their own."""
-    of_columns = formats()["conll"]
-    fitting = [
-        Found(name, task)
-        for name, form in formats().items()
-        if form is not of_columns
-        for task in form.tasks_of(source, None)
-    ]
-    if not fitting:
-        fitting = [Found("conll", task) for task in of_columns.tasks_of(source, None)]
-    return fitting
+    held = [(name, task) for name, f in formats().items() for task in f.tasks_of_file(source)]
+    every = [Found(name, task) for name, task in held]
+    return [found for found in every if found.format != "conll"] or every
 
 
-def _of_record(source: Source, value: Any) -> tuple[list[Found], str | None]:
+def _of_record(value: Any) -> tuple[list[Found], str | None]:
     """The formats and tasks of a record, and the format in which nothing is marked in it."""
     if (own := _of_fields(value)) is not None:
         return [own], None
-    held = [(n, task) for n, form in formats().items() for task in form.tasks_of(source, value)]
+    held = [(n, task) for n, form in formats().items() for task in form.tasks_of(value)]
     found = [Found(name, task) for name, task in held if task != "empty"]
     if not any(each.task == "classification" for each in found) and _has_label(value):
         found.append(Found(None, "classification"))
@@ -135,9 +126,8 @@ def _of_two(fitting: list[Found]) -> str:
 def read_tool(source: Source, name: str, wanted: Wanted) -> tuple[list[Row], list[Note]]:
     """The rows of a file in a format, without those that a person refused, and what to tell."""
     form = formats()[name]
-    source = source.as_json() if form.is_json else source
     notes: list[Note] = []
-    if source.is_json or (form.is_json and not form.tasks_of(source, None)):
+    if source.is_json or (form.is_json and not form.tasks_of_file(source)):
         values = values_of(source)
         if wanted.labelled:
             values, notes = accepted(values, keep_rejected=wanted.of_labels)

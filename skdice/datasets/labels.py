@@ -100,8 +100,7 @@ def read_flags(
 
     An empty cell is a label that is not known; rows in which none is known were left out before.
     """
-    # A frame of one column holds classes, so a single label is read by its lists of names.
-    names: list[list[str]] = NamedRows(columns.values()) if len(columns) > 1 else []
+    names: list[list[str]] = []
     for place, cells in rows:
         flags = {name: _flag(path, place, name, cells[i]) for i, name in columns.items()}
         here = [name for name, flag in flags.items() if flag]

@@ -14,7 +14,7 @@ from skdice.datasets.row import Reading, Row, Wanted
 from skdice.datasets.source import Source
 from skdice.datasets.squad import query_rows, question_rows, read_squad
 from skdice.datasets.table import Asked
-from skdice.datasets.tagged import has_even_lines, holds_columns, is_tagged, tagged_rows
+from skdice.datasets.tagged import holds_columns, is_tagged, tagged_rows
 from skdice.datasets.texts import labelled_rows, read_table, text_rows
 
 Options = Mapping[str, Any]
@@ -51,15 +51,8 @@ class Labelled(Reader):
     ) -> Reading:
         check_options(read_table, options)
         columns = without(options, *OF_CELLS, "label_separator")
-        try:
-            separator = options.get("label_separator")
-            return labelled_rows(source, Asked.by(**columns), separator, found)
-        except ValueError as error:
-            is_conll = suffix_of(source.path) == ".conll"
-            if not source.is_json and (is_conll or has_even_lines(source.head)):
-                remedy = "for tagged sentences, give task='tagging'"
-                raise ValueError(f"{error}; or, {remedy}") from error
-            raise
+        separator = options.get("label_separator")
+        return labelled_rows(source, Asked.by(**columns), separator, found)
 
     def inputs(
         self, source: Source, options: Options, n_texts: int | None, tags: Collection[str]
@@ -130,7 +123,7 @@ class TaggedSentences(Reader):
     def read(
         self, source: Source, options: Options, found: Found | None = None, labelled: bool = True
     ) -> Reading:
-        return tagged_rows(source, dict(options), labelled=labelled, nested=self.nested)
+        return tagged_rows(source, options, labelled=labelled, nested=self.nested)
 
     def inputs(
         self, source: Source, options: Options, n_texts: int | None, tags: Collection[str]
@@ -142,7 +135,7 @@ class TaggedSentences(Reader):
         if not has_tags and all("\t" not in line and len(line.split()) < 2 for line in lines):
             return Reading(_token_a_line(lines))
         if has_tags or holds_columns(lines, tags):
-            return tagged_rows(source, dict(options), labelled=False)
+            return tagged_rows(source, options, labelled=False)
         first = next(i for i, line in enumerate(lines, 1) if line.strip())
         problem = f"holds running text ({lines[first - 1]:.40}): write one token a line and "
         problem += "blank lines between sentences, or name the column of tokens (text_columns)"

@@ -171,11 +171,9 @@ def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:
 def _is_array(path: Path, text: str, first: str) -> bool:
     """Return True if a text is one array, and not one on each line."""
     value = _value(first)
-    if value is None or "\n" in text.strip():
-        return value is None
     # A pair [text, {...}] on a line of its own is a record.
-    is_pair = isinstance(value, list) and bool(value) and isinstance(value[0], str)
-    return not is_pair or suffix_of(path) != ".jsonl"
+    is_pair = bool(value) and isinstance(value[0], str) and suffix_of(path) == ".jsonl"
+    return value is None or not (is_pair or "\n" in text.strip())
 
 
 def json_lines(path: Path, text: str) -> list[tuple[Any, Any]]:

@@ -103,13 +103,6 @@ class Source:
             return True
         return is_record(self.first_line) or is_document(self.text)
 
-    def as_json(self) -> Source:
-        """The file read as JSON whatever its name, if it begins so."""
-        may_be = self.is_text and suffix_of(self.path) in ("", ".txt")
-        if may_be and not self.is_json and self.text.lstrip()[:1] in ("[", "{"):
-            return replace(self, in_json=True, content=self.text)
-        return self
-
     def again(self, **changed: Any) -> Source:
         """The file with other settings, which is not read a second time."""
         return replace(self, content=self._content if self.is_text else self.content, **changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -41,7 +41,7 @@ def is_tagged(source: Source) -> bool:
 
 def tagged_rows(
     source: Source,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     *,
     labelled: bool = True,
     nested: bool = False,
@@ -182,14 +182,11 @@ def are_spans(y: Sequence[Any]) -> bool:
 
 def _has_words(source: Source) -> bool:
     """Return True if a table holds texts with as many tags as words."""
-    names = {name.lower() for name in _header(source)}
-    if not (names & {*_TEXTS} and names & {*_TAGS}):
-        return False
-    return any(token_fields(value) for _, value in records_in_cells(source, 2, always=True)[:1])
+    return any(token_fields(value) for _, value in records_in_cells(source, 2, always=True))
 
 
 def _listed_rows(
-    source: Source, values: list[Placed], options: dict[str, Any], labelled: bool, nested: bool
+    source: Source, values: list[Placed], options: Mapping[str, Any], labelled: bool, nested: bool
 ) -> Reading:
     """Sentences of lists of tokens, from JSON or from cells."""
     refuse_unknown("lists and tables of tokens", _OPTIONS, options)
@@ -250,7 +247,7 @@ def _first_of(known: Sequence[str], names: list[str]) -> str | None:
 
 
 @long_cells()
-def _table_rows(source: Source, options: dict[str, Any], labelled: bool) -> Reading:
+def _table_rows(source: Source, options: Mapping[str, Any], labelled: bool) -> Reading:
     """Sentences of a table, such as the NER corpus of Kaggle, in one pass.
 
     A sentence begins where its cell changes, or behind a blank line; an empty cell goes on with
@@ -295,12 +292,13 @@ def _with_starts(source: Source, wanted: list[int], width: int) -> Iterator[Toke
 
 def _in_blocks(lines: list[str]) -> bool:
     """Return True if blank lines stand between blocks of lines of columns."""
-    return _has_gaps(lines) and holds_columns(lines, set("OBIES"))
+    has_gaps = "\n\n" in "\n".join(map(str.strip, lines)).strip("\n")
+    return has_gaps and holds_columns(lines, set("OBIES"))
 
 
 def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
     """Tell if lines are columns of single words: after tabs, or with a tag at one end of each."""
-    filled = _filled(lines)
+    filled = [line for line in lines if line.strip() and not line.startswith(("#", DOCUMENT))][:200]
     single = [len(line.split()) == len(line.rstrip().split("\t")) for line in filled]
     if 10 * sum(single) >= 9 * len(filled) and any("\t" in line for line in filled):
         return True
@@ -308,18 +306,3 @@ def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
     return len(set(map(len, rows))) == 1 and any(
         all(row[i] in tags or TAG.fullmatch(row[i]) for row in rows) for i in (0, -1)
     )
-
-
-def has_even_lines(lines: list[str]) -> bool:
-    """Tell if blank lines separate lines that all have the same number of words, two or more."""
-    widths = {1 if "\t" in line else len(line.split()) for line in _filled(lines)}
-    return _has_gaps(lines) and len(widths) == 1 and widths != {1}
-
-
-def _has_gaps(lines: list[str]) -> bool:
-    return "\n\n" in "\n".join(map(str.strip, lines)).strip("\n")
-
-
-def _filled(lines: list[str]) -> list[str]:
-    """The first lines of tokens or texts."""
-    return [line for line in lines if line.strip() and not line.startswith(("#", DOCUMENT))][:200]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +120,8 @@ def labelled_rows(
     table, notes = _of_tool(source, asked, True, found) or (_load(source), [])
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
-        problem += ": check the parameter separator; tagged sentences have a token a line"
+        problem += ": check the parameter separator, or read sentences with a token and its tag "
+        problem += "on each line by read_dataset, with task='tagging'"
         raise source.fault(table.rows[0][0], problem)
     texts, labels = _columns(table, asked)
     if table.names is None and source.header is None:
@@ -248,14 +248,14 @@ def text_rows(source: Source, asked: Asked, n_texts: int = 1) -> Reading:
 
 def _load_to_predict(source: Source, asked: Asked) -> Table:
     """The table of a file whose lines are texts as they are, if nothing shows columns."""
-    if source.is_json or source.separator or suffix_of(source.path) == ".csv":
-        return _load(source)
-    first = source.first_line
+    first, suffix = source.first_line, suffix_of(source.path)
     is_asked = bool(asked.all or source.header)
-    if first.startswith(_FASTTEXT) or (is_asked and "," in first and "\t" not in first):
+    has_commas = is_asked and "," in first and "\t" not in first
+    is_table = source.is_json or source.separator or suffix == ".csv"
+    if is_table or has_commas or first.startswith(_FASTTEXT):
         return _load(source)
-    if is_asked or "\t" in first or suffix_of(source.path) == ".tsv":
-        return _load(replace(source, separator="\t", content=source.text))
+    if is_asked or "\t" in first or suffix == ".tsv":
+        return _load(source.again(separator="\t"))
     lines = enumerate(source.iter_lines(), 1)
     return Table(source.path, None, [(n, [line]) for n, line in lines if line.strip()])
 

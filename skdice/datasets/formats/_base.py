@@ -31,13 +31,17 @@ class Format(ABC):
     is_json: ClassVar[bool] = False  # whether its files are JSON whatever their names
     keeps: ClassVar[tuple[str, ...] | None] = None  # metadata with a place in it; None is all
 
-    @abstractmethod
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
-        """Return the tasks of a value of a JSON file, if it looks like one of this format.
+    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
+        """The tasks of a folder, or of a file that is not JSON, if it looks like this format."""
+        return ()
+
+    def tasks_of(self, value: Any) -> tuple[str, ...]:
+        """The tasks of a value of a JSON file, if it looks like one of this format.
 
         They are "entities", "classification", or both, and "empty" for a text in which nothing is
-        marked. The value is None where a folder, or a file that is not JSON, is looked at.
+        marked.
         """
+        return ()
 
     @abstractmethod
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:

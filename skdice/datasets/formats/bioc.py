@@ -25,13 +25,13 @@ _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpT
 class BioC(Format):
     """Documents of passages with annotations."""
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
-        if value is not None:
-            documents = _documents(value)
-            has_passages = (isinstance(d, dict) and isinstance(d.get("passages"), list)
-                            for d in documents)  # fmt: skip
-            return ("entities",) if any(has_passages) else ()
-        if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy", ".conll"):
+    def tasks_of(self, value: Any) -> tuple[str, ...]:
+        documents = (each for each in _documents(value) if isinstance(each, dict))
+        has_passages = any(isinstance(each.get("passages"), list) for each in documents)
+        return ("entities",) if has_passages else ()
+
+    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
+        if suffix_of(source.path) in (".ann", ".conll"):
             return ()
         is_xml = source.first_line.lstrip().startswith("<")
         return ("entities",) if is_xml and "<collection" in "\n".join(source.head[:100]) else ()

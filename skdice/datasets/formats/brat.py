@@ -14,7 +14,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from skdice.datasets.formats._base import Format
 from skdice.datasets.formats.webanno import is_webanno
@@ -36,13 +36,13 @@ class Brat(Format):
     suffixes: ClassVar[tuple[str, ...]] = ("",)
     keeps: ClassVar[tuple[str, ...] | None] = ("id",)
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
         path = source.path
         if path.is_dir():
-            fits = value is None and not any(map(is_webanno, path.rglob("*.tsv")))
+            fits = not any(map(is_webanno, path.rglob("*.tsv")))
         else:
             beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
-            fits = value is None and (path.suffix == ".ann" or beside)
+            fits = path.suffix == ".ann" or beside
         return ("entities",) if fits else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
@@ -50,15 +50,15 @@ class Brat(Format):
         folder = path if path.is_dir() else path.parent
         names = {each.relative_to(folder).as_posix(): each for each in _documents(path)}
         for name, document in sorted(names.items()):
-            text_file = _text_file(document)
+            text_file, file = (document.with_name(document.name + s) for s in (".txt", ".ann"))
             text = read_text(text_file, source.encoding)
-            if wanted.labelled and not _files(document):
+            if wanted.labelled and not file.is_file():
                 yield Note("without a file .ann", 1)
                 continue
             others = [text.replace("\r\n", "\n")]
             if text_file.read_bytes().startswith(codecs.BOM_UTF8):
                 others += ["\ufeff" + each for each in (text, *others)]
-            spans = list(_spans(source, document)) if wanted.labelled else []
+            spans = list(_spans(file, source.encoding)) if wanted.labelled else []
             yield Row(f"{name}.ann", text, Marks(spans, others=tuple(others)), {"id": name})
 
     def write(self, path: Path, rows: list[Row]) -> None:
@@ -76,59 +76,40 @@ def _documents(path: Path) -> set[Path]:
     """The documents of a folder, or the one of a file, without their suffixes."""
     if not path.is_dir():
         return {path.with_suffix("")}
-    files = path.rglob("*")
-    stems = {p.with_suffix("") if p.suffix in (".txt", ".ann") else p for p in files}
-    found = {p for p in stems if _text_file(p).is_file() or _files(p)}
-    if not found:
+    files = (p for p in path.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
+    if not (found := {p.with_suffix("") for p in files}):
         raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
     return found
 
 
-def _text_file(document: Path) -> Path:
-    return document.with_name(document.name + ".txt")
-
-
-def _files(document: Path) -> list[Path]:
-    """The file of all annotations, or those of the BioNLP shared tasks."""
-    groups = ([".ann"], [".a1", ".a2"])
-    found = ([document.with_name(document.name + end) for end in ends] for ends in groups)
-    return next((there for group in found if (there := [p for p in group if p.is_file()])), [])
-
-
-def _spans(source: Source, document: Path) -> Iterator[Span]:
-    for file in _files(document):
-        content = read_text(file, source.encoding)
-        scores = {name: float(score) for name, score in _SCORE.findall(content)}
-        for number, line in enumerate(content.split("\n"), 1):
-            name, _, rest = line.rstrip("\r").partition("\t")
-            if not line.strip() or name[:1] in _READ_PAST:
-                continue
-            match = re.fullmatch(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)[ ]*(?:\t(.*))?", rest, re.DOTALL)
-            if not name.startswith("T") or match is None:
-                problem = f"{line[:60]!r} is not 'T1<tab>TYPE START END<tab>text', nor another "
-                raise fault(file, number, problem + "line of brat's: mend it")
-            label, places, text = match.groups()
-            pairs = (place.split() for place in places.split(";"))
-            parts = tuple((int(start), int(end)) for start, end in pairs)
-            yield Span(parts, label, text, scores.get(name))
+def _spans(file: Path, encoding: str) -> Iterator[Span]:
+    content = read_text(file, encoding)
+    scores = {name: float(score) for name, score in _SCORE.findall(content)}
+    for number, line in enumerate(content.split("\n"), 1):
+        name, _, rest = line.rstrip("\r").partition("\t")
+        if not line.strip() or name[:1] in _READ_PAST:
+            continue
+        match = re.fullmatch(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)[ ]*(?:\t(.*))?", rest, re.DOTALL)
+        if not name.startswith("T") or match is None:
+            problem = f"{line[:60]!r} is not 'T1<tab>TYPE START END<tab>text', nor another "
+            raise fault(file, number, problem + "line of brat's: mend it")
+        label, places, text = match.groups()
+        pairs = (place.split() for place in places.split(";"))
+        parts = tuple((int(start), int(end)) for start, end in pairs)
+        yield Span(parts, label, text, scores.get(name))
 
 
 def _names_of(rows: list[Row]) -> list[str]:
     """A file name for each text: its id, where that is one and no other text has it."""
-    names: list[str] = []
-    taken: set[str] = set()
-    numbers: dict[str, int] = {}  # the next to try behind a name, so that none is tried twice
+    names: dict[str, str] = {}  # by their forms on a disk that knows no capitals
     for i, row in enumerate(rows):
         name = str(row.meta.get("id", ""))
         if not all(map(_PART.fullmatch, name.split("/"))) or len(name.encode()) > 200:
             name = f"text-{i:0{len(str(len(rows)))}}"
-        stem, n = name, max(i, numbers.get(name.casefold(), 0))
-        while name.casefold() in taken:
-            name, n = f"{stem}-{n}", n + 1
-        numbers[stem.casefold()] = n
-        taken.add(name.casefold())
-        names.append(name)
-    return names
+        while name.casefold() in names:
+            name += f"-{i}"
+        names[name.casefold()] = name
+    return [*names.values()]
 
 
 def _files_of(row: Row, name: str) -> dict[str, str]:

@@ -30,9 +30,7 @@ class Conll(Format):
     suffixes: ClassVar[tuple[str, ...]] = (".conll",)
     keeps: ClassVar[tuple[str, ...] | None] = ()
 
-    def tasks_of(self, source: Source, value: object) -> tuple[str, ...]:
-        if value is not None or source.path.is_dir():
-            return ()
+    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
         return ("tagging",) if suffix_of(source.path) == ".conll" or is_tagged(source) else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:

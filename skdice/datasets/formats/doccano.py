@@ -45,7 +45,7 @@ class Doccano(JsonFormat):
 
     unit = "utf16"
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, value: Any) -> tuple[str, ...]:
         name = _entities(value) if isinstance(value, dict) else None
         if name is None:
             return ()

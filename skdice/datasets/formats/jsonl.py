@@ -27,7 +27,7 @@ class JsonLines(JsonFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
     knows_unlabelled = True
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict):
             return ()
         items = value.get("entities", 0)

@@ -38,7 +38,7 @@ class LabelStudio(JsonFormat):
 
     lines = False
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict):
             return ()
         if {"annotation_id", "lead_time"} <= set(value):  # of JSON-MIN, or of CSV

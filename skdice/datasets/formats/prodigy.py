@@ -29,7 +29,7 @@ from skdice.datasets.source import Source
 class Prodigy(JsonFormat):
     """Texts with spans, and with answers."""
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
+    def tasks_of(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, dict) or not isinstance(value.get("text"), str):
             return ()
         spans = value.get("spans")

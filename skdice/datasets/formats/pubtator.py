@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.reading import suffix_of
@@ -22,10 +21,9 @@ _PART = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 class PubTator(Format):
     """Titles and abstracts with entities."""
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
-        if value is not None or source.path.is_dir() or suffix_of(source.path) == ".conll":
-            return ()
-        return ("entities",) if re.match(r"[^|\t]+\|t\|", source.first_line) else ()
+    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
+        fits = re.match(r"[^|\t]+\|t\|", source.first_line) and suffix_of(source.path) != ".conll"
+        return ("entities",) if fits else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         block: list[tuple[int, str]] = []

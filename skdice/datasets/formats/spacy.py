@@ -24,9 +24,14 @@ class Spacy(Format):
 
     is_json = True
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
-        if value is None:
-            return _tasks_of_binary(source) if suffix_of(source.path) == ".spacy" else ()
+    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
+        if suffix_of(source.path) != ".spacy":
+            return ()
+        docs = _docs(source)
+        of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
+        return ("classification",) if of_labels else ("entities",)
+
+    def tasks_of(self, value: Any) -> tuple[str, ...]:
         if _is_pair(value):
             fields = {"entities": "entities", "classification": "cats"}
             return tuple(t for t, name in fields.items() if value[1].get(name)) or ("empty",)
@@ -136,12 +141,6 @@ def _docs(source: Source) -> list[Any]:
         return list(docs.get_docs(spacy.blank("xx").vocab))
     except Exception as error:  # of zlib, msgpack, or of spaCy's own
         raise ValueError(f"{str(source.path)!r} is no .spacy file of documents: {error}") from error
-
-
-def _tasks_of_binary(source: Source) -> tuple[str, ...]:
-    docs = _docs(source)
-    of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
-    return ("classification",) if of_labels else ("entities",)
 
 
 def _read_binary(source: Source, wanted: Wanted) -> Iterator[Row]:

@@ -37,9 +37,7 @@ class WebAnno(Format):
 
     unit = "utf16"
 
-    def tasks_of(self, source: Source, value: Any) -> tuple[str, ...]:
-        if value is not None:
-            return ()
+    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
         if source.path.is_dir():
             fits = any(map(is_webanno, source.path.rglob("*.tsv")))
         else:
