@@ -13,24 +13,7 @@ from skdice.datasets import (
 )
 from skdice.datasets.dataset import task_of
 from skdice.datasets.source import Source
-
-
-def put(folder, text, name="a.conll", encoding="utf-8"):
-    path = folder / name
-    path.write_bytes(text.encode(encoding))
-    return path
-
-
-CONLLU = """\
-# sent_id = 1
-1-2\tvamonos\t_\t_\t_\t_\t_\t_\t_\t_
-1\tvamos\tir\tVERB\tV\t_\t0\troot\t_\t_
-2\tnos\tnos\tPRON\tP\t_\t1\tobj\t_\t_
-2.1\tgone\tgo\tVERB\tV\t_\t_\t_\t_\t_
-
-# sent_id = 2
-1\t#\t#\tSYM\tS\t_\t0\troot\t_\t_
-"""
+from tests.datasets.files import put
 
 
 def test_json_lines_are_no_tags(tmp_path):
@@ -43,7 +26,6 @@ def test_json_lines_are_no_tags(tmp_path):
 
 def test_the_kind_of_a_file_is_seen(tmp_path):
     assert read_dataset(put(tmp_path, "Ann\tB-PER\n\nRome\tB-LOC\n", "a.tsv")).task == "tagging"
-    assert read_dataset(put(tmp_path, CONLLU, "ud.conll")).y[0] == ["VERB", "PRON"]
     data = read_dataset(put(tmp_path, "label\ttext\nham\tsee you\nspam\twin now\n", "b"))
     assert (data.task, len(data)) == ("classification", 2)
     gaps = put(tmp_path, "text,label\nsee you,ham\n\nwin now,spam\n", "c.csv")

@@ -12,14 +12,9 @@ from skdice.datasets import (
     read_dataset,
     write_conll,
 )
+from tests.datasets.files import put
 
 PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])
-
-
-def put(folder, text, name="a.conll", encoding="utf-8"):
-    path = folder / name
-    path.write_bytes(text.encode(encoding))
-    return path
 
 
 @pytest.mark.parametrize(
@@ -33,10 +28,14 @@ def put(folder, text, name="a.conll", encoding="utf-8"):
         "# a comment of several words\nAnn\tB-PER\nsleeps\tO\n\n# id = 2\nRome\tB-LOC\n",
         "# text = Ann\n# id 1\nAnn\tB-PER\nsleeps\tO\n\n# id 2\tdomain=dev\nRome\tB-LOC\n",
         "# id 1 domain=dev\nAnn _ _ B-PER\nsleeps _ _ O\n\n# id 2 domain=dev\nRome _ _ B-LOC\n",
+        "Ann\tB-PER\nsleeps\tO\n-DOCSTART- -X- O\nRome\tB-LOC\n",
+        "\n" * 6000 + "Ann\tB-PER\nsleeps\tO\n\nRome\tB-LOC\n",
     ],
 )
 def test_conll_variants(tmp_path, text):
-    assert read_conll(put(tmp_path, text)) == PLAIN
+    path = put(tmp_path, text)
+    assert read_conll(path) == PLAIN
+    assert read_dataset(path).task == "tagging"
 
 
 def test_conll_columns_in_any_order(tmp_path):
@@ -68,6 +67,7 @@ def test_conll_tokens_may_hold_odd_spaces(tmp_path):
     [
         ("Ann\tB-PER\nsleeps\n", {}, "line 2: 1 column"),
         ("Ann\tB-PER\nsleeps\tO\tx\n", {}, "line 2: 3 column"),
+        ("Ann\tB-PER\nsings\tO\ntoday\t\n", {}, "line 3: no tag in 'today"),
         ("Ann\nsleeps\n", {}, "line 1: one column only"),
         ("", {}, "is empty"),
         (" \n\n", {}, "is empty"),
@@ -159,13 +159,6 @@ def test_write_conll_refuses_what_it_could_not_read(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_line_without_its_tag_is_named(tmp_path):
-    path = tmp_path / "cut.conll"
-    path.write_text("anna\tB-PER\nsings\tO\ntoday\t\n")
-    with pytest.raises(ValueError, match=r"line 3: no tag in 'today"):
-        read_conll(path)
-
-
 @pytest.mark.parametrize(
     ("text", "X", "y"),
     [
@@ -233,11 +226,6 @@ def test_a_first_line_without_a_tag_is_a_header(tmp_path, header):
     assert read_conll(path, tag_column="METO")[1] == [["O", "O"], ["O", "O"]]
 
 
-def test_documents_end_sentences(tmp_path):
-    text = "Ann\tB-PER\n-DOCSTART- -X- O\nRome\tB-LOC\n"
-    assert read_conll(put(tmp_path, text))[0] == [["Ann"], ["Rome"]]
-
-
 def test_what_looks_like_a_header_or_a_comment_comes_back(tmp_path):
     for X, y in (
         ([["token", "x"]], [["tag", "y"]]),
@@ -264,10 +252,3 @@ def test_the_last_column_of_conllu_holds_no_tags(tmp_path):
     assert read_dataset(path).y == [["PROPN", "VERB"]]
     with pytest.raises(ValueError, match="tag_column='misc' must be one of"):
         read_dataset(path, tag_column="misc")
-
-
-def test_any_number_of_blank_lines_at_the_start(tmp_path):
-    text = "\n" * 6000 + "Ann\tB-PER\nsleeps\tO\n\nRome\tB-LOC\n"
-    path = put(tmp_path, text, "a.tsv")
-    assert read_conll(path) == PLAIN
-    assert read_dataset(path).task == "tagging"

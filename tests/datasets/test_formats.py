@@ -7,14 +7,9 @@ import json
 import pytest
 
 from skdice.datasets import read_conll, read_conllu, read_dataset, read_table, read_texts
+from tests.datasets.files import put
 
 TAGGED = ([["Ann", "sings", "loud"], ["Rome", "is"]], [["B-PER", "O", "O"], ["B-LOC", "O"]])
-
-
-def put(folder, text, name="a.conll", encoding="utf-8"):
-    path = folder / name
-    path.write_bytes(text.encode(encoding))
-    return path
 
 
 def blocks(*layout, between="\n", separator="\t"):

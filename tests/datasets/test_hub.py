@@ -11,16 +11,21 @@ from skdice.datasets import (
 )
 
 
-def test_a_bridge_from_hugging_face():
+@pytest.mark.parametrize("kind", [None, "numpy", "torch", "pandas"])
+def test_a_bridge_from_hugging_face(kind):
     tags = hf.ClassLabel(names=["O", "B-PER"])
     features = hf.Features({"tokens": hf.List(hf.Value("string")), "tags": hf.List(tags)})
     rows = hf.Dataset.from_dict(
         {"tokens": [["Ann", "x"], []], "tags": [[1, 0], []]}, features=features
     )
-    X, y = from_hf(rows, text_columns="tokens", label_column="tags")
-    assert (X, y) == ([["Ann", "x"], []], [["B-PER", "O"], []])
-    pairs = hf.Dataset.from_dict({"a": ["x"], "b": ["y"], "label": [3]})
+    found = from_hf(rows.with_format(kind), text_columns="tokens", label_column="tags")
+    assert found == ([["Ann", "x"], []], [["B-PER", "O"], []])
+    pairs = hf.Dataset.from_dict({"a": ["x"], "b": ["y"], "label": [3]}).with_format(kind)
     assert from_hf(pairs, text_columns=["a", "b"], label_column="label") == ([("x", "y")], [3])
+
+
+def test_the_bridge_refuses_what_is_no_split_or_has_no_labels():
+    pairs = hf.Dataset.from_dict({"a": ["x"], "b": ["y"], "label": [3]})
     with pytest.raises(ValueError, match="not in the dataset"):
         from_hf(pairs, text_columns="c", label_column="label")
     with pytest.raises(TypeError, match=r"splits \['train'\]"):
@@ -31,17 +36,6 @@ def test_a_bridge_from_hugging_face():
     )
     with pytest.raises(ValueError, match="hidden test"):
         from_hf(hidden, text_columns="a", label_column="label")
-
-
-@pytest.mark.parametrize("kind", ["numpy", "torch", "pandas"])
-def test_the_bridge_takes_data_sets_in_every_format(kind):
-    tags = hf.ClassLabel(names=["O", "B-PER"])
-    features = hf.Features({"tokens": hf.List(hf.Value("string")), "tags": hf.List(tags)})
-    rows = hf.Dataset.from_dict({"tokens": [["Ann", "x"]], "tags": [[1, 0]]}, features=features)
-    found = from_hf(rows.with_format(kind), text_columns="tokens", label_column="tags")
-    assert found == ([["Ann", "x"]], [["B-PER", "O"]])
-    texts = hf.Dataset.from_dict({"a": ["x"], "b": ["y"], "label": [3]}).with_format(kind)
-    assert from_hf(texts, text_columns=["a", "b"], label_column="label") == ([("x", "y")], [3])
 
 
 def test_the_bridge_makes_rows_of_several_labels(tiny_backbone):

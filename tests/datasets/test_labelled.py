@@ -8,13 +8,7 @@ import pytest
 
 from skdice.datasets import read_annotations, read_dataset, read_table, read_texts
 from skdice.inputs.labels import read_labels
-
-
-def put(folder, *values, name="a.jsonl"):
-    path = folder / name
-    text = "\n".join(map(json.dumps, values)) if name.endswith("l") else json.dumps(values)
-    path.write_text(text)
-    return path
+from tests.datasets.files import put_json as put
 
 
 def asked(i, label, answer, **more):
@@ -25,11 +19,8 @@ def test_prodigys_answers_about_one_label(tmp_path):
     rows = [asked(0, "A", "accept"), asked(1, "A", "reject"), asked(2, None, "ignore", spans=[]),
             asked(3, "B", "accept"), asked(0, "B", "reject"), asked(3, "A", "accept")]  # fmt: skip
     path = put(tmp_path, *rows)
-    with pytest.warns(
-        UserWarning,
-        match=r"left out 1 whose answer is ignore, 2 rows kept "
-        r"without the labels that were rejected; 3 texts read",
-    ):
+    told = "left out 1 whose answer is ignore, 2 rows kept without the labels that were rejected; 3"
+    with pytest.warns(UserWarning, match=told):
         data = read_dataset(path)
     assert data.task == "classification"
     assert (data.X, data.y) == (["text 0", "text 1", "text 3"], [["A"], [], ["B", "A"]])
@@ -57,20 +48,20 @@ def test_answers_are_obeyed_beside_other_labels(tmp_path):
             for i, answer in enumerate(["accept", "reject", "accept"])]  # fmt: skip
     with pytest.warns(UserWarning, match="1 row kept without the labels"):
         assert read_table(put(tmp_path, *rows))[1] == [["0"], [], ["2"]]
-    tokens = [{"tokens": ["Ann"], "tags": ["B-PER"], "answer": a} for a in ("accept", "reject")]
-    with pytest.warns(UserWarning, match="1 whose answer is reject"):
-        assert len(read_dataset(put(tmp_path, *tokens))) == 1
-    lines = [
-        {"text": "Ann", "entities": [[0, 3, "PER"]], "answer": a} for a in ("accept", "ignore")
-    ]
-    with pytest.warns(UserWarning, match="1 whose answer is ignore"):
-        assert read_annotations(put(tmp_path, *lines)).entities == [[(0, 3, "PER")]]
     span = {"start": 0, "end": 3, "label": "PER"}
-    documents = [{"text": "Ann", "ents": [span], "answer": a} for a in ("accept", "reject")]
-    with pytest.warns(UserWarning, match="1 whose answer is reject"):
-        assert read_annotations(put(tmp_path, *documents)).entities == [[(0, 3, "PER")]]
-    other = [{**row, "answer": "yes"} for row in lines]  # of another question than Prodigy's
-    assert len(read_annotations(put(tmp_path, *other)).texts) == 2
+    for row in (
+        {"tokens": ["Ann"], "tags": ["B-PER"]},
+        {"text": "Ann", "entities": [[0, 3, "PER"]]},
+        {"text": "Ann", "ents": [span]},
+    ):
+        for refused in ("reject", "ignore"):
+            path = put(tmp_path, {**row, "answer": "accept"}, {**row, "answer": refused})
+            with pytest.warns(UserWarning, match=f"1 whose answer is {refused}"):
+                assert read_annotations(path).entities == [[(0, 3, "PER")]]
+            with pytest.warns(UserWarning, match=f"1 whose answer is {refused}"):
+                assert len(read_dataset(path)) == 1
+        other = put(tmp_path, *[{**row, "answer": "yes"}] * 2)  # of another question than Prodigy's
+        assert len(read_annotations(other).texts) == 2
 
 
 ANSWERED = {
@@ -105,9 +96,8 @@ def test_an_empty_list_of_spans_beside_a_label_holds_no_entities(tmp_path, name,
     assert (data.task, data.y) == ("classification", [label if label != 1 else "1"] * 2)
     found = {**rows[0], name: [{"start": 0, "end": 1, "label": "Q"}]}
     path = put(tmp_path, found, *rows)
-    with pytest.raises(
-        ValueError, match=r"line 1: the record holds entities .* and classification .*task="
-    ):
+    told = r"line 1: the record holds entities .* and classification .*task="
+    with pytest.raises(ValueError, match=told):
         read_dataset(path)
     assert read_dataset(path, task="entities").y == [[(0, 1, "Q")], [], []]
     assert read_dataset(path, task="classification").y == [label if label != 1 else "1"] * 3
@@ -126,12 +116,8 @@ def task_of(text, *results, **data):
 
 
 def choice(name, *labels):
-    return {
-        "from_name": name,
-        "to_name": "text",
-        "type": "choices",
-        "value": {"choices": [*labels]},
-    }
+    tags = {"from_name": name, "to_name": "text", "type": "choices"}
+    return {**tags, "value": {"choices": [*labels]}}
 
 
 def test_choices_of_label_studio(tmp_path):
@@ -146,9 +132,8 @@ def test_choices_of_label_studio(tmp_path):
                task_of("b", choice("topic", "y")), name="a.json")  # fmt: skip
     assert read_dataset(both, label_column="mood").y == [["good", "calm"], []]
     assert read_dataset(both, label_column="topic").y == ["x", "y"]
-    with pytest.raises(
-        ValueError, match=r"which column .* holds the label\? .*\['mood', 'topic'\]"
-    ):
+    told = r"which column .* holds the label\? .*\['mood', 'topic'\]"
+    with pytest.raises(ValueError, match=told):
         read_dataset(both)
     with pytest.raises(ValueError, match=r"label_column='tone' is not in"):
         read_dataset(both, label_column="tone")

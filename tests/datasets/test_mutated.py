@@ -23,23 +23,12 @@ READERS = (read_conll, read_conllu, read_dataset, read_squad, read_table, read_t
 
 CONLL = "Zoë\tB-PER\nlives\tO\n\nit\tO\nrains\tO\n\n"
 CONLLU = "1\tIt\tit\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\trains\train\tVERB\t_\t_\t0\troot\t_\t_\n\n"
-SQUAD = {
-    "data": [
-        {
-            "title": "a",
-            "paragraphs": [
-                {
-                    "context": "Zoë sings in Rome.",
-                    "qas": [
-                        {"id": "1", "question": "Who?", "answers": [
-                            {"text": "Zoë", "answer_start": 0}]},
-                        {"id": "2", "question": "When?", "answers": [], "is_impossible": True},
-                    ],
-                }
-            ],
-        }
-    ]
-}  # fmt: skip
+QUESTIONS = [
+    {"id": "1", "question": "Who?", "answers": [{"text": "Zoë", "answer_start": 0}]},
+    {"id": "2", "question": "When?", "answers": [], "is_impossible": True},
+]
+PARAGRAPH = {"context": "Zoë sings in Rome.", "qas": QUESTIONS}
+SQUAD = {"data": [{"title": "a", "paragraphs": [PARAGRAPH]}]}
 FILES = {
     "a.conll": CONLL,
     "a.conllu": CONLLU,

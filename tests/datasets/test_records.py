@@ -11,12 +11,7 @@ from skdice.datasets import (
     read_table,
     read_texts,
 )
-
-
-def put(folder, text, name="a.conll", encoding="utf-8"):
-    path = folder / name
-    path.write_bytes(text.encode(encoding))
-    return path
+from tests.datasets.files import put
 
 
 def test_tables(tmp_path):

@@ -20,11 +20,7 @@ from skdice.datasets import (
     write_annotations,
 )
 from tests.datasets.annotations.test_columns_and_passages import put
-
-
-def lines(*values):
-    return "\n".join(map(json.dumps, values))
-
+from tests.datasets.files import lines
 
 TEXTS = ["The storm took the roof", "The sun is out, and warm", "Flood water, near the bridge"]
 
@@ -41,10 +37,8 @@ TEXTS = ["The storm took the roof", "The sun is out, and warm", "Flood water, ne
     ],
 )
 def test_a_column_beside_the_text_makes_no_pair(tmp_path, header, others, text):
-    rows = [
-        f'{i},{other},"{t}",{i % 2}\n'
-        for i, (other, t) in enumerate(zip(others, TEXTS, strict=True))
-    ]
+    pairs = enumerate(zip(others, TEXTS, strict=True))
+    rows = [f'{i},{other},"{t}",{i % 2}\n' for i, (other, t) in pairs]
     path = put(tmp_path, "a.csv", header + "\n" + "".join(rows))
     data = read_dataset(path, task="classification")
     assert (data.X, data.y, data.columns["text"]) == (TEXTS, ["0", "1", "0"], [text])
@@ -85,9 +79,7 @@ def test_a_header_that_nothing_shows_is_asked_for(tmp_path):
     with pytest.raises(ValueError, match="header=True or header=False"):
         read_table(path, text_columns=0, label_column=1)
     assert read_table(path, text_columns=0, label_column=1, header=True)[1] == ["greet", "leave"]
-    with pytest.raises(
-        ValueError, match=r"label_column by index with header=False, or header=True"
-    ):
+    with pytest.raises(ValueError, match="label_column by index with header=False, or header=True"):
         read_table(path)
     assert read_table(path, label_column="act")[0] == ["hello", "bye"]
     two = put(tmp_path, "b.csv", "text;x,label\na,b\n")
@@ -146,23 +138,16 @@ def test_labels_are_the_same_from_json_and_csv(tmp_path):
     assert found[1] == ["True", "False", "1", "2.5", "3"]
 
 
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        (["\"['spam', 'ad']\"", "[]", "\"['ad']\""], [["spam", "ad"], [], ["ad"]]),
-        (['"[""spam"", ""ad""]"', "[]", '"[""ad""]"'], [["spam", "ad"], [], ["ad"]]),
-    ],
-)
-def test_written_lists_are_lists(tmp_path, cells, expected):
-    text = "text,labels\n" + "".join(f"t{i},{cell}\n" for i, cell in enumerate(cells))
-    assert read_dataset(put(tmp_path, "a.csv", text)).y == expected
+@pytest.mark.parametrize("sign", ["'", '""'])
+def test_written_lists_are_lists(tmp_path, sign):
+    text = """text,labels\na,"['spam', 'ad']"\nb,[]\nc,"['ad']"\n""".replace("'", sign)
+    assert read_dataset(put(tmp_path, "a.csv", text)).y == [["spam", "ad"], [], ["ad"]]
 
 
 @pytest.mark.parametrize("label", [{"choices": ["a"]}, [[0, 3]], "http://x.example"])
 def test_structures_and_links_are_no_classes(tmp_path, label):
-    path = put(
-        tmp_path, "a.jsonl", lines({"text": "Ann", "label": "x"}, {"text": "b", "label": label})
-    )
+    rows = {"text": "Ann", "label": "x"}, {"text": "b", "label": label}
+    path = put(tmp_path, "a.jsonl", lines(*rows))
     with pytest.raises(ValueError, match=r"line [12]"):
         read_dataset(path)
 
@@ -247,9 +232,8 @@ def test_a_data_set_that_was_saved_names_from_hf(tmp_path):
 
 
 def test_half_a_surrogate_pair_names_its_line(tmp_path):
-    path = put(
-        tmp_path, "a.jsonl", '{"text": "x \\ud83d", "label": "y"}\n{"text": "b", "label": "z"}\n'
-    )
+    rows = {"text": "x \ud83d", "label": "y"}, {"text": "b", "label": "z"}
+    path = put(tmp_path, "a.jsonl", lines(*rows))
     with pytest.raises(ValueError, match="line 1: the text holds half of a surrogate pair"):
         read_dataset(path)
 
@@ -266,6 +250,9 @@ def test_utf16_without_its_mark(tmp_path):
 # ---- tagging
 
 
+WORDS = [("Ada sings", "B-PER O"), ("It rains", "O O")]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -273,14 +260,10 @@ def test_utf16_without_its_mark(tmp_path):
         ("a.csv", "token,label\nAda,B-PER\nsings,O\n\nIt,O\nrains,O\n"),
         ("a.csv", 'sentence,labels\nAda sings,"B-PER,O"\nIt rains,"O,O"\n'),
         ("a.csv", "text,labels\nAda sings,B-PER O\nIt rains,O O\n"),
-        (
-            "a.jsonl",
-            '{"tokens":"Ada sings","tags":"B-PER O"}\n{"tokens":"It rains","tags":"O O"}\n',
-        ),
+        ("a.jsonl", lines(*({"tokens": t, "tags": y} for t, y in WORDS))),
         (
             "a.json",
-            '{"data": [{"words": ["Ada", "sings"], "labels": ["B-PER", "O"]},'
-            ' {"words": ["It", "rains"], "labels": ["O", "O"]}]}',
+            json.dumps({"data": [{"words": t.split(), "labels": y.split()} for t, y in WORDS]}),
         ),
     ],
 )

@@ -8,10 +8,7 @@ import pytest
 
 from skdice.datasets import read_annotations, read_dataset, write_annotations
 from tests.datasets.annotations.test_columns_and_passages import put, webanno
-
-
-def lines(*values):
-    return "\n".join(map(json.dumps, values))
+from tests.datasets.files import lines
 
 
 def test_entities_in_the_cells_of_a_table(tmp_path):
