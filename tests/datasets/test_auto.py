@@ -6,11 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import (
-    read_conll,
-    read_dataset,
-    read_table,
-)
+from skdice.datasets import read_conll, read_dataset, read_table
 from skdice.datasets.dataset import task_of
 from skdice.datasets.source import Source
 from tests.datasets.files import put

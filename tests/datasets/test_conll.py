@@ -6,12 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skdice.datasets import (
-    read_conll,
-    read_conllu,
-    read_dataset,
-    write_conll,
-)
+from skdice.datasets import read_conll, read_conllu, read_dataset, write_conll
 from tests.datasets.files import put
 
 PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])

@@ -6,9 +6,7 @@ import datasets as hf
 import numpy as np
 import pytest
 
-from skdice.datasets import (
-    from_hf,
-)
+from skdice.datasets import from_hf
 
 
 @pytest.mark.parametrize("kind", [None, "numpy", "torch", "pandas"])

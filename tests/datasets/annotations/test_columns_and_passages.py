@@ -42,12 +42,14 @@ def test_webannos_layers_stacks_and_escapes(tmp_path):
     lines = ("#Text=A\\tb \U0001f44d c\n"
              "1-1\t0-1\tA\tX[1]|Y\\|z[2]\tNN\t\n1-2\t2-3\tb\tY\\|z[2]\tNN\t\n"
              "1-3\t4-6\t\U0001f44d\t_\tSYM\t\n1-4\t7-8\tc\t*\t_\t\n")  # fmt: skip
-    path = put(
-        tmp_path, "a.tsv", webanno(lines, layers=("webanno.custom.Span|kind", pos), version="3.2")
-    )
+    layers = "webanno.custom.Span|kind", pos
+    path = put(tmp_path, "a.tsv", webanno(lines, layers=layers, version="3.2"))
     found = read_annotations(path)
     assert found.texts == ["A\tb \U0001f44d c"]
     assert found.entities == [[(0, 1, "X"), (0, 3, "Y|z"), (6, 7, "Span")]]
+
+
+TWO_TOKENS = "#Text=a b\n1-1\t0-1\ta\t_\tX\n1-2\t2-3\tb\t_\t_\n"
 
 
 @pytest.mark.parametrize(
@@ -55,16 +57,8 @@ def test_webannos_layers_stacks_and_escapes(tmp_path):
     [
         (webanno("1-1\t0-1\tA\t_\t_\n"), r"line 5: a token without a line '#Text='"),
         (webanno("#Text=A\nA B C\n"), r"line 6: 'A B C' is no token"),
-        (
-            webanno("#Text=A\n1-1\t99999999-99999999\tA\t_\t_\n"),
-            "does not stand where",
-        ),
-        (
-            webanno(
-                "#Text=a b\n1-1\t0-1\ta\t_\tX\n1-2\t2-3\tb\t_\t_\n\n#Text=c\n2-1\t1-2\tc\t_\t_\n"
-            ),
-            "does not stand where",
-        ),
+        (webanno("#Text=A\n1-1\t99999999-99999999\tA\t_\t_\n"), "does not stand where"),
+        (webanno(TWO_TOKENS, "#Text=c\n2-1\t1-2\tc\t_\t_\n"), "does not stand where"),
     ],
 )
 def test_webanno_that_cannot_be_right(tmp_path, text, problem):

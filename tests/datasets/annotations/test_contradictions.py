@@ -21,10 +21,8 @@ def test_entities_in_the_cells_of_a_table(tmp_path):
 
 
 def chosen(text, *labels, kind="choices", **more):
-    result = [
-        {"from_name": "s", "to_name": "text", "type": kind, "value": {kind: [label]}}
-        for label in labels
-    ]
+    tags = {"from_name": "s", "to_name": "text", "type": kind}
+    result = [{**tags, "value": {kind: [label]}} for label in labels]
     return {"data": {"text": text}, "annotations": [{"result": result, **more}]}
 
 
@@ -62,12 +60,8 @@ def test_json_min_of_a_text_of_another_name(tmp_path):
 
 def test_dialogues_are_no_texts(tmp_path):
     turns = [{"author": "Ann", "text": "Hello Bo"}]
-    choice = {
-        "from_name": "t",
-        "to_name": "dialogue",
-        "type": "choices",
-        "value": {"choices": ["x"]},
-    }
+    tags = {"from_name": "t", "to_name": "dialogue", "type": "choices"}
+    choice = {**tags, "value": {"choices": ["x"]}}
     task = {"data": {"dialogue": turns, "title": "t"}, "annotations": [{"result": [choice]}]}
     with pytest.raises(ValueError, match="'dialogue' is a dialogue, which is not read"):
         read_dataset(put(tmp_path, "a.json", json.dumps([task])))
@@ -114,8 +108,9 @@ def test_chains_and_version_2_of_webanno_are_refused(tmp_path):
         read_dataset(put(tmp_path, "b.tsv", old))
 
 
+LEE = "1-2\t3-6\tLee\t*[1]\tPER[1]\t\n"
 GOOD = (
-    "#Text=Bo Lee naps\n1-1\t0-2\tBo\t*[1]\tPER[1]\t\n1-2\t3-6\tLee\t*[1]\tPER[1]\t\n"
+    f"#Text=Bo Lee naps\n1-1\t0-2\tBo\t*[1]\tPER[1]\t\n{LEE}"
     "1-3\t7-11\tnaps\t_\t_\t\n\n#Text=So\n2-1\t12-14\tSo\t_\t_\t\n"
 )
 
@@ -132,11 +127,7 @@ GOOD = (
         ("\t_\t_\t\n\n", "\t__\t\n\n", "line 8: .* one without a value is _"),
         (GOOD[GOOD.index("2-1") :], "", "no token holds 'So' of its sentence"),
         (GOOD, "", "it holds no sentence"),
-        (
-            "1-2\t3-6\tLee\t*[1]\tPER[1]\t\n1-3",
-            "1-2",
-            "line 7: ' Lee ' of its sentence",
-        ),
+        (LEE + "1-3", "1-2", "line 7: ' Lee ' of its sentence"),
     ],
 )
 def test_webanno_that_contradicts_itself(tmp_path, old, new, problem):
@@ -187,9 +178,7 @@ def test_bioc_of_inception_and_outside_its_passages(tmp_path):
     outside = text.replace("</passage>", "").replace("<annotation", "</passage><annotation", 1)
     with pytest.raises(ValueError, match=r"<annotation> stands in <document>, outside the pass"):
         read_annotations(put(tmp_path, "c.xml", outside))
-    nested = text.replace("<document>", "<document><document>").replace(
-        "</doc", "</document></doc", 1
-    )
+    nested = text.replace("<passage>", "<document></document><passage>")
     with pytest.raises(ValueError, match=r"<document> stands in <document>"):
         read_annotations(put(tmp_path, "d.xml", nested))
 

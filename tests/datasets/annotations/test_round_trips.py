@@ -78,20 +78,12 @@ def there_and_back(path, format, texts, entities, metadata=None, **how):
 def test_a_hand_made_set(tmp_path, format):
     path = tmp_path / NAMES[format]
     if format == "conll":
-        with pytest.warns(
-            UserWarning, match=r"3 of 13 entities .* overlap .*'York' NESTED in texts\[0\]"
-        ):
+        told = r"3 of 13 entities .* overlap .*'York' NESTED in texts\[0\]"
+        with pytest.warns(UserWarning, match=told):
             back = there_and_back(path, format, TEXTS, ENTITIES, METADATA)
-        lost = [
-            at(TEXTS[0], "New York"),
-            at(TEXTS[0], "York", "NESTED"),
-            at(TEXTS[0], "🏽", "HALF-OF-IT"),
-        ]
-        kept = [sorted({*row} - {*lost}) for row in ENTITIES]
-        assert held(back) == [
-            [("".join(text[a:b].split()), label) for a, b, label in row]
-            for text, row in zip(TEXTS, kept, strict=True)
-        ]
+        lost = {ENTITIES[0][i] for i in (1, 2, 6)}
+        kept = [sorted({*row} - lost) for row in ENTITIES]
+        assert held(back) == held(Annotations(TEXTS, kept, []))
         return
     back = there_and_back(path, format, TEXTS, ENTITIES, METADATA)
     assert (back.texts, back.entities) == (TEXTS, ENTITIES)
@@ -199,11 +191,8 @@ def test_scores_go_where_the_tool_has_a_place(tmp_path, format):
         assert "#1\tAnnotatorNotes T1\tscore 0.750000\n" in (path / "text-0.ann").read_text()
     elif format == "label-studio":
         first, second = json.loads(path.read_text())
-        assert (
-            first["predictions"][0]["score"]
-            == first["predictions"][0]["result"][0]["score"]
-            == 0.75
-        )
+        prediction = first["predictions"][0]
+        assert prediction["score"] == prediction["result"][0]["score"] == 0.75
         assert second["predictions"][0]["result"] == []
         assert "annotations" not in first
     elif format == "prodigy":
@@ -260,15 +249,8 @@ def test_entities_of_other_kinds(tmp_path):
     class OfPresidio:
         entity_type, start, end, score = "PER", 0, 3, 0.85
 
-    kinds = [
-        (0, 3, "PER"),
-        Thing(),
-        OfSpacy(),
-        OfFlair(),
-        OfPresidio(),
-        {"start": np.int64(0), "end": 3, "label": "PER"},
-        [0, 3, "PER"],
-    ]
+    named = {"start": np.int64(0), "end": 3, "label": "PER"}
+    kinds = [(0, 3, "PER"), Thing(), OfSpacy(), OfFlair(), OfPresidio(), named, [0, 3, "PER"]]
     path = write_annotations(tmp_path / "a.jsonl", ["Ann"] * 7, [[kind] for kind in kinds], "jsonl")
     assert read_annotations(path).entities == [[(0, 3, "PER")]] * 7
     path = write_annotations(path, ["Ann"], [[(0, 3, None)]], "jsonl")  # not annotated there
@@ -369,9 +351,8 @@ def test_metadata_without_a_place_are_named(tmp_path, format):
 def test_what_label_studio_added_changes_no_format(tmp_path, target):
     entry = {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}
     more = {"id": 5, "annotator": 1, "annotation_id": 3, "lead_time": 2.5, "regions": [entry]}
-    (tmp_path / "min.json").write_text(
-        json.dumps([{"text": "Ann sings.", "label": [entry], **more}])
-    )
+    task = {"text": "Ann sings.", "label": [entry], **more}
+    (tmp_path / "min.json").write_text(json.dumps([task]))
     first = read_annotations(tmp_path / "min.json")
     path = write_annotations(tmp_path / NAMES[target], *first[:2], target, first.metadata)
     assert read_annotations(path) == first
@@ -402,9 +383,8 @@ def test_a_file_named_json_holds_one_value(tmp_path, form):
 
 @pytest.mark.parametrize("format", NOT_WRITTEN)
 def test_a_format_that_is_read_alone_says_what_makes_its_files(tmp_path, format):
-    with pytest.raises(
-        ValueError, match=f"format='{format}' is read, and not written: .* (bioc|'conll')"
-    ):
+    told = f"format='{format}' is read, and not written: .* (bioc|'conll')"
+    with pytest.raises(ValueError, match=told):
         write_annotations(tmp_path / "a", ["Ann"], [[]], format)
     assert not [*tmp_path.iterdir()]
 
@@ -430,11 +410,8 @@ def of_webanno(text, entities):
     escapes = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
     lines.append("#Text=" + "".join(escapes.get(c, c) for c in text))
     for i, character in enumerate(text):
-        held = [
-            f"{e[2]}[{n}]".replace("_", "\\_")
-            for n, e in enumerate(entities, 1)
-            if e[0] <= i < e[1]
-        ]
+        numbered = ((f"{e[2]}[{n}]", e) for n, e in enumerate(entities, 1))
+        held = [name.replace("_", "\\_") for name, e in numbered if e[0] <= i < e[1]]
         if held or not character.isspace():
             place = f"1-{i + 1}\t{units(text[:i])}-{units(text[: i + 1])}"
             lines.append(f"{place}\t{escapes.get(character, character)}\t{'|'.join(held) or '_'}\t")
