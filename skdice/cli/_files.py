@@ -28,7 +28,8 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
     no option says is taken from there, so that columns are the same by name and in order.
     """
     from skdice._checks import check_choice
-    from skdice.datasets.dataset import options_of, read_source, task_of
+    from skdice.datasets.dataset import read_source, task_of
+    from skdice.datasets.readers import READERS
     from skdice.tasks import TASKS
     from skdice.tasks.files import files_of
 
@@ -36,20 +37,20 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
     given, of_tool, known = options.of_table(params), options.of_tool(params), known or {}
     source, table = _as_table(_opened(path, given, known), given, known)
     chosen = {n: v for n, v in of_tool.items() if n in ("format", "layer", "feature")}
-    found = task_of(source, {**table, **chosen}) if task == "auto" else None
-    if found is not None:
-        task = found.task
+    if task == "auto":
+        task = task_of(source, {**table, **chosen})
     if chosen and task != "entities":
         raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
     kind = files_of(TASKS[task]).kind or task
     with _explained(given, known):
-        data = read_source(source, kind, options_of(kind, table, of_tool), found)
+        data = read_source(source, kind, READERS[kind].options(table, of_tool))
     return replace(data, task=task)
 
 
 def inputs(path: Path, estimator: Any, params: Mapping[str, Any]) -> tuple[Source, list[Row]]:
     """A file to predict, or standard input, and its rows."""
-    from skdice.datasets.dataset import options_of, read_inputs
+    from skdice.datasets.dataset import read_inputs
+    from skdice.datasets.readers import READERS, Learned
     from skdice.tasks.files import files_of
 
     given, known = options.of_table(params), getattr(estimator, "table_", {})
@@ -59,9 +60,10 @@ def inputs(path: Path, estimator: Any, params: Mapping[str, Any]) -> tuple[Sourc
     source, table = _as_table(opened, given, known)
     table.pop("label_separator", None)
     kind = files_of(estimator.task).kind or estimator.task.name
-    learned = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
+    n_texts, tags = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
     with _explained(given, known):
-        return source, read_inputs(source, kind, options_of(kind, table, {}), *learned).rows
+        how = READERS[kind].options(table, {})
+        return source, read_inputs(source, kind, how, Learned(n_texts, tags))
 
 
 def _opened(path: Path, given: Mapping[str, Any], known: Mapping[str, Any]) -> Source:

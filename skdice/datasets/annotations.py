@@ -10,7 +10,7 @@ from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
 from skdice._names import NOT_WRITTEN, TOOLS, WRITTEN
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.detection import Found, find, read_tool, refuse_saved
+from skdice.datasets.detection import find, read_tool, refuse_saved
 from skdice.datasets.formats._base import JsonFormat, as_json, formats
 from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import resolve, units_before
@@ -135,7 +135,6 @@ def entity_rows(
     format: str = "auto",
     offsets: str = "auto",
     on_misaligned: str = "raise",
-    found: Found | None = None,
 ) -> Reading:
     """The texts that `read_annotations` reads, with their entities and metadata."""
     check_choice("format", format, ("auto", *TOOLS))
@@ -143,7 +142,7 @@ def entity_rows(
     check_choice("on_misaligned", on_misaligned, MISALIGNED)
     name: str | None = format
     if format == "auto":
-        found = found or find(source, "entities")
+        found = find(source, "entities")
         name = found.format
         if name is None or (wanted.labelled and found.task == "classification"):
             raise ValueError(f"{str(source.path)!r} {_unknown(source, found.task)}")

@@ -114,10 +114,7 @@ def column_rows(
         raise ValueError(f"{str(source.path)!r} has the ten columns of CoNLL-U: {remedy}")
     separator = source.separator or _separator_of(lines)
     plain = _plain_rows(list(islice(_rows(source, separator), SAMPLE)), comment)
-    names = lines[0].partition("global.columns =")[2].split()  # CoNLL-U Plus
-    if "FORM" in names and token_column is None:
-        token_column = names.index("FORM")
-    found = columns_of(source, plain, token_column, tag_column, names, labelled)
+    found = columns_of(source, plain, token_column, tag_column, labelled)
     layout = found._replace(separator=separator, comment=comment)
     every = _token_lines(source, layout)
     sentences = sentences_of(source, every, found.token, found.tag, labelled)
@@ -302,8 +299,8 @@ def conllu_rows(
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS[:-1])  # the last is no single value
-    how: dict[str, Any] = {"ids": 0, "separator": "\t", "comment": "#"}
-    layout = Layout(len(CONLLU_COLUMNS), 1, CONLLU_COLUMNS.index(tag_column), **how)
+    at = CONLLU_COLUMNS.index(tag_column)
+    layout = Layout(len(CONLLU_COLUMNS), 1, at, ids=0, separator="\t", comment="#")
     lines = _token_lines(source, layout)
     rows = sentences_of(source, lines, layout.token, layout.tag, labelled)
     if not rows:

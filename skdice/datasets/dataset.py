@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.detection import Found, find, refuse_saved
+from skdice.datasets.detection import find, refuse_saved
 from skdice.datasets.options import LABELLED, OF_CELLS, OF_LABELS, task_asked_for, without
-from skdice.datasets.readers import READERS
-from skdice.datasets.row import Reading
+from skdice.datasets.readers import READERS, Learned
+from skdice.datasets.row import Row
 from skdice.datasets.source import Source, warn_of_notes
 from skdice.datasets.table import Asked, TableOptions
 from skdice.datasets.texts import labels_of
@@ -113,76 +113,46 @@ def read_dataset(
     ('classification', ['spam', 'ham'])
     """
     check_choice("task", task, ("auto", *READERS))
-    source = source_of(path, encoding, options)
-    found = None
-    if task == "auto" and not (task := task_asked_for(options)):
-        found = task_of(source)
-        task = found.task
-    return read_source(source, task, options, found)
-
-
-def source_of(path: str | Path, encoding: str, options: Mapping[str, Any]) -> Source:
-    """A file that is opened once, to be looked at by `task_of` and read by `read_source`."""
-    return Source(Path(path), encoding, **_of_cells(options))
+    source = with_cells(Source(Path(path), encoding), options)
+    if task == "auto":
+        task = task_asked_for(options) or task_of(source)
+    return read_source(source, task, options)
 
 
 def with_cells(source: Source, options: Mapping[str, Any]) -> Source:
-    """A file that was looked at, with what makes its lines cells of a table."""
-    return source.again(**_of_cells(options))
-
-
-def _of_cells(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A file with what makes its lines cells of a table; it is not read a second time."""
     of_cells = {name: options[name] for name in OF_CELLS if name in options}
     names = ("text_columns", "label_column", "label_columns")
     asked = Asked.by(**{name: options[name] for name in names if name in options})
     of_cells["header"] = asked.header(of_cells.get("header"))
-    return of_cells
+    return source.again(**of_cells)
 
 
-def options_of(task: str, table: Mapping[str, Any], of_tool: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the reader of a task's files, from those of `read_table`.
-
-    `of_tool` are those of `read_annotations`.
-    """
-    return READERS[task].options(table, of_tool)
-
-
-def read_source(
-    source: Source, task: str, options: Mapping[str, Any], found: Found | None = None
-) -> Dataset:
-    """Read the examples of a task; `found` is what `task_of` said."""
+def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
+    """Read the examples of a task."""
     refuse_saved(source.path, "from_hf")
     labelled = all(options.get(name, True) for name in LABELLED)
-    read = READERS[task].read(source, without(options, *LABELLED), found, labelled)
+    read = READERS[task].read(source, without(options, *LABELLED), labelled)
     warn_of_notes(source, read.notes, len(read.rows))
     X, meta = [row.x for row in read.rows], [row.meta for row in read.rows]
     beside = read.queries, read.columns, read.table
     return Dataset(X, labels_of(read), task, source.path, meta, *beside)
 
 
-def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> Found:
-    """The task and the format of a file that is read by ``task="auto"``, with some `options`."""
+def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The task of a file that is read by ``task="auto"``, with some `options`."""
     refuse_saved(source.path, "from_hf")
     if "format" in options:
-        return Found(None, "entities")
+        return "entities"
     wants_labels = bool(OF_LABELS & set(options))
-    found = find(source, "classification" if wants_labels else "")
-    if not found.task or (found.task == "entities" and wants_labels):
-        return Found(None, "classification")
-    return found
+    task = find(source, "classification" if wants_labels else "").task
+    return "classification" if wants_labels and task == "entities" else task or "classification"
 
 
 def read_inputs(
-    source: Source,
-    task: str,
-    options: Mapping[str, Any],
-    n_texts: int | None = None,
-    tags: Collection[str] = (),
-) -> Reading:
-    """The rows of a file to predict, without y, and its columns.
-
-    `n_texts` are those of a row to classify, where that is known, and `tags` those of a tagger.
-    """
-    read = READERS[task].inputs(source, options, n_texts, tags)
+    source: Source, task: str, options: Mapping[str, Any], learned: Learned
+) -> list[Row]:
+    """The rows of a file to predict, without y."""
+    read = READERS[task].inputs(source, options, learned)
     warn_of_notes(source, read.notes, len(read.rows))
-    return replace(read, rows=[row._replace(y=None) for row in read.rows])
+    return [row._replace(y=None) for row in read.rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from skdice.datasets.answers import accepted
 from skdice.datasets.cells import LABEL_NAMES, values_of
@@ -36,23 +37,30 @@ def find(source: Source, wanted: str = "") -> Found:
 
     Two that both fit are refused, unless one alone is of the wanted task.
     """
+    if source not in _LOOKS:
+        _LOOKS[source] = _look(source)
+    place, every, empty = _LOOKS[source]
+    fitting = [found for found in every if found.task == wanted] or every
+    if len(fitting) > 1:
+        raise source.fault(place, _of_two(fitting))
+    return fitting[0] if fitting else Found(empty, "entities" if empty else "")
+
+
+# What was seen of each file, which is looked at once.
+_LOOKS: WeakKeyDictionary[Source, tuple[Any, list[Found], str | None]] = WeakKeyDictionary()
+
+
+def _look(source: Source) -> tuple[Any, list[Found], str | None]:
+    """What fits and its place, or the format in which nothing is marked."""
     if not source.is_json and (fitting := _of_text(source)):
-        return _only(source, "the file", fitting)
+        return "the file", fitting, None
     empty = None
     for place, value in islice(values_of(source, 1000), 1000):
         fitting, is_empty = _of_record(value)
         if fitting:
-            alone = [found for found in fitting if found.task == wanted]
-            return _only(source, place, alone or fitting)
+            return place, fitting, None
         empty = empty or is_empty
-    return Found(empty, "entities" if empty else "")
-
-
-def _only(source: Source, place: Any, fitting: list[Found]) -> Found:
-    """What alone fits."""
-    if len(fitting) > 1:
-        raise source.fault(place, _of_two(fitting))
-    return fitting[0]
+    return None, [], empty
 
 
 def _of_text(source: Source) -> list[Found]:
@@ -88,7 +96,7 @@ def _of_fields(value: Any) -> Found | None:
 def _has_questions(value: dict[str, Any]) -> bool:
     data = value.get("data")
     if isinstance(data, list):
-        return bool(data) and any(isinstance(each, dict) and _is_article(each) for each in data)
+        return any(isinstance(each, dict) and _is_article(each) for each in data)
     if {"question", "context"} <= set(value):  # which may be a pair with a label
         return not value.keys().isdisjoint(("answers", "answer")) or not _has_label(value)
     return {"context", "qas"} <= set(value)

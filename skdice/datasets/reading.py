@@ -123,10 +123,8 @@ def pandas_values(path: Path, data: bytes) -> list[tuple[str, Any]] | None:
         frame = getattr(pd, name)(io.BytesIO(data))
     except Exception as error:  # of pandas, or of what it needs for such a file
         raise ValueError(f"{str(path)!r} is {_BINARY[start]} (pandas.{name}: {error})") from error
-    columns = {str(column): frame[column].tolist() for column in frame}
-    return [
-        (f"row {i}", {n: values[i] for n, values in columns.items()}) for i in range(len(frame))
-    ]
+    records = frame.rename(columns=str).to_dict("records")
+    return [(f"row {i}", record) for i, record in enumerate(records)]
 
 
 # ---- JSON

@@ -211,14 +211,11 @@ def query_rows(source: Source) -> Reading:
     Each record there is one sentence with one query; those of a sentence are put together again.
     Spans are (type, start, end) in tokens, ends exclusive, and may be nested.
     """
-    path = source.path
+    path, names = source.path, ("context", "query", "entity_label")
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}
     for place, record in source.values:
-        text, query, label = (
-            _field(path, record, name, str, "BERT-MRC")
-            for name in ("context", "query", "entity_label")
-        )
+        text, query, label = (_field(path, record, name, str, "BERT-MRC") for name in names)
         # The id is SENTENCE.QUERY; without one, the text says which sentence it is.
         name = str(record.get("qas_id", "")).rpartition(".")[0] or text
         tokens, spans = sentences.setdefault(name, (text.split(), []))

@@ -16,6 +16,7 @@ from skdice.datasets.labels import is_empty, refusal
 from skdice.datasets.reading import fault
 from skdice.datasets.row import Note, left_out
 from skdice.inputs.rows import as_row_list
+from skdice.inputs.texts import is_text
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,15 @@ class Asked:
     texts: list[Any]
     labels: list[Any]
     of_labels: str = "label_column"  # the parameter that named the labels
+    separator: str | None = None  # between the labels of a cell
 
     @classmethod
     def by(
-        cls, text_columns: Any = None, label_column: Any = None, label_columns: Any = None
+        cls,
+        text_columns: Any = None,
+        label_column: Any = None,
+        label_columns: Any = None,
+        label_separator: str | None = None,
     ) -> Asked:
         """The columns of these parameters."""
         if label_column is not None and label_columns is not None:
@@ -67,7 +73,8 @@ class Asked:
         if len(texts) > 2:
             raise ValueError(f"text_columns={shown(text_columns)} names more than two columns")
         if label_columns is None:
-            return cls(texts, _listed("label_column", label_column))
+            labels = _listed("label_column", label_column)
+            return cls(texts, labels, separator=label_separator)
         labels = as_row_list("label_columns", label_columns)
         if not labels or len(set(map(str, labels))) < len(labels):
             raise ValueError(f"label_columns={shown(label_columns)} must name columns, each once")
@@ -244,10 +251,8 @@ class Table:
             for place, cells in self.rows:
                 if not isinstance(cells[i], str):
                     raise refusal(self.path, place, self.named(i), cells[i], "a string")
-                try:
-                    cells[i].encode()
-                except UnicodeEncodeError as error:
+                if not is_text(cells[i]):
                     problem = "the text holds half of a surrogate pair: write it anew"
-                    raise fault(self.path, place, problem) from error
+                    raise fault(self.path, place, problem)
         read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
         return [read(cells) for _, cells in self.rows]

@@ -10,7 +10,7 @@ from skdice._checks import checked
 from skdice._types import Labels, Texts
 from skdice.datasets.answers import without_rejected
 from skdice.datasets.cells import TEXT_NAMES, quotes, separator_of, table_of, values_of
-from skdice.datasets.detection import Found, find, read_tool
+from skdice.datasets.detection import find, read_tool
 from skdice.datasets.labels import NamedRows, read_flags, read_labels
 from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Note, Reading, Row, Wanted
@@ -105,19 +105,17 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
-    asked = Asked.by(text_columns, label_column, label_columns)
+    asked = Asked.by(text_columns, label_column, label_columns, label_separator)
     header = asked.header(header)
     source = Source(Path(path), encoding, separator=separator, header=header, quoting=quoting)
-    read = labelled_rows(source, asked, label_separator)
+    read = labelled_rows(source, asked)
     warn_of_notes(source, read.notes, len(read.rows))
     return [row.x for row in read.rows], labels_of(read)
 
 
-def labelled_rows(
-    source: Source, asked: Asked, label_separator: str | None = None, found: Found | None = None
-) -> Reading:
-    """The texts that `read_table` reads, with their labels; `found` is what is known of a file."""
-    table, notes = _of_tool(source, asked, True, found) or (_load(source), [])
+def labelled_rows(source: Source, asked: Asked) -> Reading:
+    """The texts that `read_table` reads, with their labels."""
+    table, notes = _of_tool(source, asked, True) or (_load(source), [])
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
         problem += ": check the parameter separator, or read sentences with a token and its tag "
@@ -127,7 +125,7 @@ def labelled_rows(
     if table.names is None and source.header is None:
         table.check_headless(labels)
     table, skipped = table.labelled(labels)
-    X, y = table.texts(texts), _labels_in(table, labels, asked, label_separator)
+    X, y = table.texts(texts), _labels_in(table, labels, asked)
     rejected: list[Note] = []
     if table.answers is not None and table.answers not in labels:
         y, rejected = without_rejected(y, table.values(table.answers))
@@ -136,7 +134,7 @@ def labelled_rows(
     columns = {"text": [table.named(i) for i in texts], "label": of_labels}
     options = None
     if not table.of_tool:  # a file of a tool needs none
-        how: dict[str, Any] = {asked.of_labels: of_labels, "label_separator": label_separator}
+        how: dict[str, Any] = {asked.of_labels: of_labels, "label_separator": asked.separator}
         if not source.is_json:
             how |= {"separator": separator_of(source), "quoting": quotes(source)}
             how |= {"header": table.names is not None}
@@ -153,13 +151,13 @@ def _columns(table: Table, asked: Asked) -> tuple[list[int], list[int]]:
     return texts or table.find_texts([i for i in table.columns if i not in labels]), labels
 
 
-def _labels_in(table: Table, labels: list[int], asked: Asked, separator: str | None) -> list[Any]:
+def _labels_in(table: Table, labels: list[int], asked: Asked) -> list[Any]:
     """The labels of the rows of a table, from one column or several of 0 and 1."""
     if asked.of_labels == "label_columns":
         names = {i: str(table.named(i)) for i in labels}
         return read_flags(table.path, table.rows, names)
     cells = ((place, row[labels[0]]) for place, row in table.rows)
-    return read_labels(table.path, table.named(labels[0]), cells, separator)
+    return read_labels(table.path, table.named(labels[0]), cells, asked.separator)
 
 
 def labels_of(read: Reading) -> list[Any]:
@@ -303,13 +301,11 @@ def _of_fasttext(line: str) -> list[Any]:
 # ---- files of annotation tools
 
 
-def _of_tool(
-    source: Source, asked: Asked, labelled: bool, found: Found | None = None
-) -> tuple[Table, list[Note]] | None:
+def _of_tool(source: Source, asked: Asked, labelled: bool) -> tuple[Table, list[Note]] | None:
     """The table of texts and labels that an annotation tool wrote; None of other files."""
     if not _may_be_of_tool(source, asked, labelled):
         return None
-    found = found or find(source, "classification")
+    found = find(source, "classification")
     of_labels = found.task == "classification"
     if found.format is None or (labelled and not of_labels):
         return None

@@ -12,10 +12,10 @@ from sklearn.utils.validation import column_or_1d
 from skdice._checks import shown
 from skdice._types import Data, Rows
 from skdice.inputs.labels import as_labels
-from skdice.inputs.rows import plain_values, take
+from skdice.inputs.rows import take
 from skdice.inputs.texts import as_texts
 from skdice.metrics.decisions.positive import positive_class
-from skdice.resampling.replacement import EntityReplacement
+from skdice.resampling.replacement import EntityReplacement, joined
 
 # The paper takes QQP from 37 % positives to 21 %: negatives for each positive, after over before.
 _ODDS_GROWTH = (0.79 / 0.21) / (0.63 / 0.37)
@@ -124,10 +124,8 @@ def table8_training_sets(
     more_negative = grow(negative, round(_ODDS_GROWTH * n_negative))
     # Both kinds of growth, and the negatives cut back to the paper's size.
     added = np.arange(n_rows, len(more_negative[1]))
-    both = tuple(
-        _join(part, take(more, added))
-        for part, more in zip(more_positive, more_negative, strict=True)
-    )
+    pairs = zip(more_positive, more_negative, strict=True)
+    both = tuple(joined(part, take(more, added)) for part, more in pairs)
     return {
         "original": (X, y),
         "+ positive": more_positive,
@@ -135,13 +133,3 @@ def table8_training_sets(
         "- negative": shrink((X, y), negative, n_positive),
         "+ positive & negative": shrink(both, negative, n_negative),
     }
-
-
-def _join(first: Any, second: Any) -> Any:
-    if hasattr(first, "iloc"):
-        import pandas as pd
-
-        return pd.concat([first, second], ignore_index=True)
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
-    return [*plain_values(first), *plain_values(second)]

@@ -42,7 +42,7 @@ def test_the_kind_of_a_file_is_seen(tmp_path):
 )
 def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     path = put(tmp_path, text, "a.txt")
-    assert read_dataset(path).task == task_of(Source(path)).task == "tagging"
+    assert read_dataset(path).task == task_of(Source(path)) == "tagging"
     assert read_dataset(path).y == read_conll(path)[1]
 
 
@@ -58,7 +58,7 @@ def test_columns_apart_by_spaces_are_seen(tmp_path, text):
     ],
 )
 def test_texts_are_not_taken_for_columns(tmp_path, text):
-    assert task_of(Source(put(tmp_path, text, "a.txt"))).task == "classification"
+    assert task_of(Source(put(tmp_path, text, "a.txt"))) == "classification"
 
 
 def test_words_beside_one_text_make_no_file_of_tags(tmp_path):

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.dataset import read_inputs, source_of, task_of
-from skdice.datasets.readers import READERS
+from skdice.datasets.dataset import read_inputs, task_of
+from skdice.datasets.readers import READERS, Learned
 from skdice.datasets.row import Row
+from skdice.datasets.source import Source
 from skdice.exceptions import SkippedRowsWarning
 
 ENTITIES = [(0, 3, "PER")]
@@ -44,8 +45,8 @@ FILES = [
 def test_a_file_becomes_rows(tmp_path, name, text, task, row):
     path = tmp_path / name
     path.write_text(text)
-    source = source_of(path, "utf-8", {})
-    assert task_of(source).task == task
+    source = Source(path)
+    assert task_of(source) == task
     rows = READERS[task].read(source, {}).rows
     assert all(type(each) is Row for each in rows)
     assert rows[0] == row
@@ -60,7 +61,7 @@ def test_a_file_becomes_rows(tmp_path, name, text, task, row):
 def test_a_file_to_predict_becomes_rows_without_y(tmp_path, name, text, task, row):
     path = tmp_path / name
     path.write_text(text)
-    rows = read_inputs(source_of(path, "utf-8", {}), task, {}).rows
+    rows = read_inputs(Source(path), task, {}, Learned())
     assert all(type(each) is Row and each.y is None for each in rows)
     assert rows[0].x == row[1]
     if task == "classification":  # a table is written as it came, with two columns more

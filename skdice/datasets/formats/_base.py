@@ -128,19 +128,11 @@ _READ = {
 }
 
 
-def kept_beside(metadata: Mapping[str, Any], *own: str) -> dict[str, Any]:
-    """Metadata to write beside a text and its entities; what a reader looks at is under one key.
-
-    `own` are fields that the format reads back as metadata.
-    """
-
-    def is_free(name: str, value: Any) -> bool:
-        # The answer of Prodigy that obeying does not change.
-        return name not in _READ or name in own or (name == "answer" and value == "accept")
-
-    free = {name: value for name, value in metadata.items() if is_free(name, value)}
-    others = {name: value for name, value in metadata.items() if name not in free}
-    return {**free, **({OWN: others} if others else {})}
+def kept_beside(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata to write beside a text and its entities; what a reader looks at is under one key."""
+    obeyed = ("answer", "accept")  # of Prodigy, which changes nothing
+    others = {n: value for n, value in metadata.items() if n in _READ and (n, value) != obeyed}
+    return {**without(metadata, *others), **({OWN: others} if others else {})}
 
 
 def rest_of(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:

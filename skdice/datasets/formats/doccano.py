@@ -28,8 +28,8 @@ _LISTS = ("label", "labels", "entities", "annotations")
 
 def _entities(record: dict[str, Any]) -> str | None:
     """The field of the entities: the first that holds some, or else the first that is there."""
-    lists = [name for name in _LISTS if record.get(name) is None or isinstance(record[name], list)]
-    there = [name for name in lists if name in record]
+    may_be = (list, type(None))
+    there = [name for name in _LISTS if name in record and isinstance(record[name], may_be)]
     return next((name for name in there if record[name]), there[0] if there else None)
 
 
