@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from skdice.datasets.answers import accepted
 from skdice.datasets.cells import LABEL_NAMES, values_of
 from skdice.datasets.formats._base import formats
+from skdice.datasets.reading import json_values
 from skdice.datasets.row import Note, Row, Wanted, rows_and_notes
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import token_fields
@@ -137,6 +138,8 @@ def read_tool(source: Source, name: str, wanted: Wanted) -> tuple[list[Row], lis
     notes: list[Note] = []
     if source.is_json or (form.is_json and not form.tasks_of_file(source)):
         values = values_of(source)
+        if not values and not source.is_json:
+            values = json_values(source.path, source.text)
         if wanted.labelled:
             values, notes = accepted(values, keep_rejected=wanted.of_labels)
         source = source.holding(values)
