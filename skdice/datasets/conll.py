@@ -114,7 +114,10 @@ def column_rows(
         raise ValueError(f"{str(source.path)!r} has the ten columns of CoNLL-U: {remedy}")
     separator = source.separator or _separator_of(lines)
     plain = _plain_rows(list(islice(_rows(source, separator), SAMPLE)), comment)
-    found = columns_of(source, plain, token_column, tag_column, labelled)
+    names = lines[0].partition("global.columns =")[2].split()  # CoNLL-U Plus
+    if "FORM" in names and token_column is None:
+        token_column = names.index("FORM")
+    found = columns_of(source, plain, token_column, tag_column, names, labelled)
     layout = found._replace(separator=separator, comment=comment)
     every = _token_lines(source, layout)
     sentences = sentences_of(source, every, found.token, found.tag, labelled)

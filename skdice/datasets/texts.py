@@ -246,11 +246,11 @@ def text_rows(source: Source, asked: Asked, n_texts: int = 1) -> Reading:
 
 def _load_to_predict(source: Source, asked: Asked) -> Table:
     """The table of a file whose lines are texts as they are, if nothing shows columns."""
-    first, suffix = source.first_line, suffix_of(source.path)
-    is_asked = bool(asked.all or source.header)
-    has_commas = is_asked and "," in first and "\t" not in first
-    is_table = source.is_json or source.separator or suffix == ".csv"
-    if is_table or has_commas or first.startswith(_FASTTEXT):
+    suffix = suffix_of(source.path)
+    if source.is_json or source.separator or suffix == ".csv":
+        return _load(source)
+    first, is_asked = source.first_line, bool(asked.all or source.header)
+    if first.startswith(_FASTTEXT) or (is_asked and "," in first and "\t" not in first):
         return _load(source)
     if is_asked or "\t" in first or suffix == ".tsv":
         return _load(source.again(separator="\t"))

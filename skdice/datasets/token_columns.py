@@ -52,12 +52,14 @@ class Layout(NamedTuple):
     comment: str | None = "auto"  # what a line that is none of a token starts with
 
 
-def columns_of(source: Source, rows: list[Line], token: Any, tag: Any, with_tags: bool) -> Layout:
-    """The columns of tokens and tags, of the first lines of a file."""
+def columns_of(
+    source: Source, rows: list[Line], token: Any, tag: Any, names: list[str], with_tags: bool
+) -> Layout:
+    """The columns of tokens and tags, of the first lines of a file that has some `names`."""
     width = _width(source, rows)
     fitting = [row for row in rows if len(row.cells) == width]
     has_header = rows[0].number == 1 and rows[0] is fitting[0] and is_header(fitting)
-    header = [cell.strip() for cell in rows[0].cells] if has_header else []
+    header = [cell.strip() for cell in rows[0].cells] if has_header else names
     token = _index(source, "token_column", token, header, width)
     tag = _index(source, "tag_column", tag, header, width)
     if not fitting[has_header:]:

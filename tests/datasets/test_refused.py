@@ -223,6 +223,7 @@ def test_parquet_is_read_by_pandas(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     data = read_dataset(tmp_path / "a.parquet")
     assert (data.task, data.X, data.y) == ("classification", ["win", "see you"], ["spam", "ham"])
+    assert read_texts(tmp_path / "a.parquet") == data.X
 
 
 def test_a_data_set_that_was_saved_names_from_hf(tmp_path):
