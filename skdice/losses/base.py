@@ -124,16 +124,6 @@ class Loss(ParametrizedModule):
         parts = all(part.has_functional_form for part in self.parts.values())
         return parts and type(self).forward is Loss.forward
 
-    @property
-    def accepts_one_logit(self) -> bool:
-        """True if two softmax logits, the first of the background, may be given as one.
-
-        That is their difference: the value is the same.
-        """
-        parts = all(part.accepts_one_logit for part in self.parts.values())
-        of_index_0 = getattr(self, "background", "auto") in ("auto", 0)
-        return parts and of_index_0 and self.has_functional_form
-
     @classmethod
     def search_space(cls) -> dict[str, Range | OneMinus]:
         """Parameters that are worth searching, and their ranges."""

@@ -19,8 +19,8 @@ FOUND_NOTHING = "found_nothing"  # whether a run gave the same answer everywhere
 class Replayed:
     """A copy of a fitted model that predicts some rows once, and then knows the answers."""
 
-    def __init__(self, fitted: Any) -> None:
-        self.model, self.predictions = copy.copy(fitted), dict[str, Any]()
+    def __init__(self, fitted: Any, X: Any) -> None:
+        self.model, self.X, self.predictions = copy.copy(fitted), X, dict[str, Any]()
         self.kept: Any = slice(None)  # the rows whose answers are given
         for name in ("predict", "predict_spans"):
             if hasattr(fitted, name):
@@ -28,6 +28,8 @@ class Replayed:
 
     def _known(self, name: str, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def of_kept(X: Any) -> Any:
+            if X is not self.X:
+                return predict(X)
             if name not in self.predictions:
                 self.predictions[name] = predict(X)
             return self.predictions[name][self.kept]
@@ -58,14 +60,14 @@ def scores_and_parts(fitted: Any, X: Any, y: Any) -> dict[str, Any]:
 
     The model predicts once. The parts are the same for every model.
     """
-    replayed, n = Replayed(fitted), len(y)
+    replayed, n = Replayed(fitted, X), len(y)
     scores = replayed.model.evaluate(X, y)
     parts = np.array_split(np.random.default_rng(0).permutation(n), min(MOST_PARTS, n))
     without = []
     for part in parts if n > 1 else []:
         replayed.kept = np.delete(np.arange(n), part)
-        rows, labels = (safe_indexing(values, replayed.kept) for values in (X, y))
-        without.append(float(replayed.model.evaluate(rows, labels)["f1"]))
+        replayed.X, labels = (safe_indexing(values, replayed.kept) for values in (X, y))
+        without.append(float(replayed.model.evaluate(replayed.X, labels)["f1"]))
     return {**scores, F1_WITHOUT: without, FOUND_NOTHING: replayed.found_nothing(y)}
 
 

@@ -60,7 +60,6 @@ class FullFits:
     error_score: Any
     prunes: bool = True
     seed: int | None = None  # of Optuna's own sampler
-    error: Exception | None = field(default=None, init=False)  # of the last trial that failed
 
     def __call__(self, trial: Any) -> float:
         """The mean score of the trial's folds; a pruner or an error may end it early."""
@@ -112,18 +111,13 @@ class FullFits:
 
     def score(self, model: Any, data: list[Any], rows: Any, record: Record) -> None:
         """Add the score of a fitted model on the test rows of a fold to a record."""
-        replayed = Replayed(model)
+        replayed = Replayed(model, data[0])
         record.scores.append(self._scored(replayed.model, data, rows))
         record.n_empty += len(data) > 1 and replayed.found_nothing(data[1])
 
     def _scored(self, model: Any, data: list[Any], rows: Any) -> float:
-        score = self.scorer(model, *data, **check_method_params(self.X, self.score_params, rows))
-        try:
-            return float(score)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"scoring must return a number, and {self.scorer!r} returned {score!r}"
-            ) from error
+        weights = check_method_params(self.X, self.score_params, rows)
+        return float(self.scorer(model, *data, **weights))
 
     def fail(self, error: Exception, trial: Any, record: Record) -> None:
         """Raise an error, or warn of it and give the folds that are missing `error_score`."""
@@ -135,7 +129,6 @@ class FullFits:
         while part is not None:  # the frames hold the model and the data
             part.__traceback__ = None
             part = part.__cause__ or part.__context__
-        self.error = error
         warn(f"trial {trial.number} failed and scores {self.error_score}: {error!r}", TrialWarning)
 
     def _fit(self, model: Any, fold: int, trial: Any) -> None:

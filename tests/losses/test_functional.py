@@ -290,7 +290,6 @@ def test_search_spaces_are_of_own_parameters(name):
 def test_what_a_loss_is(name):
     loss = LOSSES[name]()
     assert loss.has_functional_form
-    assert loss.accepts_one_logit
     assert loss.normalizes_over_positions == (name == "ce")
     one_by_one = ("ce", "weighted_ce", "focal")
     assert loss.is_set_level == (name not in one_by_one)
@@ -300,15 +299,11 @@ def test_what_a_loss_is(name):
             return logits.sum()
 
     assert not Own().has_functional_form
-    assert not Own().accepts_one_logit
     for part in ("first", "second"):  # it would compute the kernel that Own inherits
         with pytest.raises(TypeError, match=rf"{part}=Own\(.*\) computes .* in `forward`"):
             CompoundLoss(**{part: Own()})
         with pytest.raises(TypeError, match=rf"{part}=Own\(.*\) computes .* in `forward`"):
             CompoundLoss().set_params(**{part: Own()})
-    if "background" in loss.get_params():
-        assert not LOSSES[name](background=None).accepts_one_logit
-        assert LOSSES[name](background=0).accepts_one_logit
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -57,17 +57,12 @@ class HeadData:
                 X[part] *= X.dtype.type(self.factor)
         self.X = X
 
-    def fit(
-        self, models: Sequence[Any], train_rows: Sequence[Any], **settings: Any
-    ) -> list[FoldHeads]:
-        """Heads of every model on the training rows of every fold.
-
-        `settings` are for heads on the frozen encoder, such as ``lr``.
-        """
+    def fit(self, models: Sequence[Any], train_rows: Sequence[Any]) -> list[FoldHeads]:
+        """Heads of every model on the training rows of every fold."""
         background = "O" if self.tagging and "O" in self.y else None
         if self.is_text:
             given = self.estimator.get_params(deep=False)
-            how = {"lr": LR, "batch_size": BATCH_SIZE[self.tagging], **settings}
+            how = {"lr": LR, "batch_size": BATCH_SIZE[self.tagging]}
             how |= {name: given[name] for name in OF_ESTIMATOR if name in given}
             how["max_epochs"] = epochs_for(self.estimator, max(map(len, train_rows)))
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
@@ -78,16 +73,18 @@ class HeadData:
 
     def predict(self, heads: FoldHeads, rows: Any, X: Any = None) -> list[Any]:
         """The models of a fold's heads, which know their logits for some rows; these are `X`."""
+        known = heads.logits(self.X[self._places(rows)])
 
-        def model(head: int, logits: np.ndarray) -> Any:
-            known = heads.classes, logits, X
-            others = None if X is None else lambda X: heads.logits(self._vectors(X))[head]
+        def model(head: int) -> Any:
+            def logits_of(asked: Any) -> np.ndarray:
+                return known[head] if asked is X else heads.logits(self._vectors(asked))[head]
+
             if not self.tagging:
-                return ClassHead(*known, others, positive_=heads.positive)
+                return ClassHead(heads.classes, logits_of, positive_=heads.positive)
             how = {"scheme_": self.scheme, "constrained": self.estimator.constrained}
-            return TagHead(*known, others, **how)
+            return TagHead(heads.classes, logits_of, **how)
 
-        return [model(*pair) for pair in enumerate(heads.logits(self.X[self._places(rows)]))]
+        return [model(head) for head in range(len(known))]
 
     def _vectors(self, X: Any) -> Any:
         """The vectors of rows that a scorer asks for, beside those that it was given."""

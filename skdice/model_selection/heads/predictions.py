@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,28 +19,13 @@ from skdice.tags.decoding import decode
 
 @dataclass(eq=False, repr=False)
 class HeadModel(BaseEstimator):
-    """A head whose logits for some rows are known already."""
+    """A head, by its logits of shape (n_vectors, n_classes) for rows."""
 
     classes_: np.ndarray
-    logits: np.ndarray
-    rows: Any = None  # of these logits; None where it is asked for no others
-    of_others: Callable[[Any], np.ndarray] | None = None  # logits of other rows
+    logits_of: Callable[[Any], np.ndarray]
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
-
-    @cached_property
-    def predicted(self) -> np.ndarray:
-        """The predictions for the known rows."""
-        return self.decided(self.logits, self.rows)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels of shape (n_rows,), or tags of every word as an object array of lists."""
-        return self.predicted if X is self.rows else self.decided(self.logits_of(X), X)
-
-    def logits_of(self, X: Any) -> np.ndarray:
-        """Logits of shape (n_vectors, n_classes)."""
-        return self.logits if self.of_others is None or X is self.rows else self.of_others(X)
 
 
 @dataclass(eq=False, repr=False)
@@ -54,9 +38,9 @@ class ClassHead(ClassScores, ClassifierMixin, HeadModel):
         if self.positive_ is None:
             del self.positive_
 
-    def decided(self, logits: np.ndarray, X: Any) -> np.ndarray:
-        """The labels."""
-        return self.classes_[logits.argmax(axis=1)]
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n_rows,)."""
+        return self.classes_[self.logits_of(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n_rows, n_classes)."""
@@ -74,9 +58,9 @@ class TagHead(HeadModel):
     scheme_: str = field(kw_only=True)
     constrained: bool = field(kw_only=True)
 
-    def decided(self, logits: np.ndarray, X: Any) -> np.ndarray:
-        """The tags."""
-        rows, tags = _of_sentences(logits, X), list(self.classes_)
+    def predict(self, X: Any) -> np.ndarray:
+        """The tags of every word, an object array of lists."""
+        rows, tags = _of_sentences(self.logits_of(X), X), list(self.classes_)
         return object_array(decode(rows, tags, self.scheme_, constrained=self.constrained))
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -89,8 +89,6 @@ def _fit_fold(
     weight, bias = (
         getattr(linear, name).detach().cpu().unflatten(0, (len(models), -1)) for name in WEIGHTS
     )
-    if criterion.one_logit:
-        weight, bias = (torch.cat([-p, p], dim=1) for p in (weight, bias))
     return FoldHeads(labels, weight, bias, positive)
 
 
@@ -112,11 +110,8 @@ def _train(
         head.start_from(bias)
     for name in WEIGHTS:
         of_heads = [head.get_parameter(f"body.0.{name}").data for head in starts]
-        if criterion.one_logit:  # half the difference: one logit rises as the other falls
-            of_heads = [(start[1:] - start[:1]) / 2 for start in of_heads]
         getattr(linear, name).data = torch.cat(of_heads)
-    n_logits = len(of_heads[0])
-    body = nn.Sequential(linear, nn.Unflatten(1, (len(models), n_logits)))
+    body = nn.Sequential(linear, nn.Unflatten(1, (len(models), n_classes)))
     how = {name: getattr(first, name) for name in OF_NET}
     net = NumericNet(
         Head(body, of_user=False), criterion=criterion, padding=Padding(0), precision="fp32",
@@ -133,19 +128,13 @@ def _train(
 
 
 class SumOfLosses(nn.Module):
-    """The sum of the losses of several heads, each of its own head's logits.
-
-    Two classes whose losses depend only on the difference of their logits are one logit here,
-    which halves the work.
-    """
+    """The sum of the losses of several heads, each of its own head's logits."""
 
     def __init__(
         self, losses: Sequence[Any], counts: np.ndarray, of_data: Mapping[str, Any]
     ) -> None:
         super().__init__()
         losses = list(map(resolve_loss, losses))
-        binary = len(counts) == 2 and of_data["background"] == 0
-        self.one_logit = binary and all(loss.accepts_one_logit for loss in losses)
         prepared = [clone(loss).prepare(counts, **of_data) for loss in losses]
         self.start_biases = [loss.start_bias() for loss in prepared]
         self.groups = nn.ModuleList()
@@ -154,9 +143,7 @@ class SumOfLosses(nn.Module):
             self.groups.append(_AlikeLosses(prepared[heads[0]], params, heads))
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: None = None) -> Tensor:
-        """The sum, for logits of shape (n_rows, n_heads, n_logits)."""
-        if self.one_logit:  # twice as far apart, with the gradient of the second class
-            logits = logits + logits.detach()
+        """The sum, for logits of shape (n_rows, n_heads, n_classes)."""
         return torch.stack([group(logits, target) for group in self.groups]).sum()
 
 
