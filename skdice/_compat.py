@@ -8,6 +8,9 @@ from contextlib import suppress
 from inspect import signature
 from typing import Any
 
+# What searches have in common, such as `predict` of the best estimator, has no public name.
+from sklearn.model_selection._search import BaseSearchCV
+
 # A pipeline of ours names its steps as `make_pipeline` does.
 # Indexing that works for lists, arrays, sparse matrices, pandas and polars alike.
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -30,6 +33,7 @@ from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
 
 __all__ = [
+    "BaseSearchCV",
     "HasMethods",
     "Interval",
     "InvalidParameterError",

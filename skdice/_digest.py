@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,7 +47,7 @@ def digest(*values: Any) -> str:
         elif isinstance(value, torch.utils.data.Dataset):
             add(vars(value))
         else:
-            text = f"{type(value).__name__}:{value!r};"
+            text = re.sub(r" at 0x[0-9a-fA-F]+", "", f"{type(value).__name__}:{value!r};")
             checksum.update(text.encode("utf-8", "backslashreplace"))
 
     for value in values:

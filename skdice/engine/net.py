@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -19,7 +20,6 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from skdice._checks import counted
-from skdice._progress import shows_bars
 from skdice.engine import devices, ranks
 from skdice.engine.accumulation import accumulate
 from skdice.engine.ahead import ahead
@@ -183,7 +183,8 @@ class FineTuningNet(NeuralNet):
         if not any(issubclass(kind, LRScheduler) for kind in kinds):
             found.append(("schedule", Schedule()))
         if self.verbose:
-            bar = [("progress_bar", ProgressBar("count"))] if shows_bars() else []
+            shown = sys.stderr.isatty() or "ipykernel" in sys.modules  # and not in a log file
+            bar = [("progress_bar", ProgressBar("count"))] if shown else []
             found += [*bar, ("print_log", PrintLog("eager"))]
         return found
 

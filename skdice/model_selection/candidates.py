@@ -94,10 +94,6 @@ class Candidate:
         """True if several runs tell how far seeds are apart."""
         return len(self.runs) > 1 and self.depends_on_seed
 
-    def seeded(self, seed: int) -> Any:
-        """The unfitted estimator of a run."""
-        return seeded(self.model, seed)
-
 
 def seeded(model: Any, seed: int) -> Any:
     """A clone of a model with a seed in every ``random_state`` that it has."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import check_scoring, get_scorer
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
@@ -20,16 +20,6 @@ from skdice.inputs.labels import UNKNOWN, as_labels, read_labels
 from skdice.inputs.rows import check_groups, plain_values
 from skdice.inputs.sentences import holds_tags
 from skdice.resampling.stratification import MultilabelStratifiedKFold
-
-
-def scorer_of(estimator: Any, scoring: Any) -> Any:
-    """The scorer that a search is by; refuses several."""
-    if isinstance(scoring, (list, tuple, dict)):
-        raise TypeError(
-            f"scoring={scoring!r} holds several scores, and a search is by one: give one, and "
-            "score best_estimator_ by the others, or cross_validate with the best parameters"
-        )
-    return check_scoring(estimator, scoring)
 
 
 def check_scores(scoring: Any, y: Any) -> None:
@@ -81,8 +71,7 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, groups: Any = None) -> l
         for train, test in folds:
             rows[np.asarray(train)], rows[np.asarray(test)]  # refuses other rows
     except (TypeError, AttributeError, ValueError, IndexError) as error:
-        kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
-        raise kind(f"cv={shown(cv)} does not split X and y: {error}") from error
+        raise ValueError(f"cv={shown(cv)} does not split X and y: {error}") from error
     if not folds:
         raise ValueError(
             f"cv={shown(cv)} has no folds: give a splitter or a list of (train, test), as a "

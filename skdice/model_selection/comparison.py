@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter
+from tqdm.auto import tqdm
 
 from skdice._checks import check_has, checked, shown
 from skdice._digest import digest
-from skdice._progress import Progress
 from skdice._tables import frame_of, text_table
 from skdice._types import Data
 from skdice._version import __version__
@@ -218,13 +218,7 @@ class Comparison:
     @checked
     def to_json(self, path: str | Path) -> Path:
         """Write all figures; the file takes its place when it is complete."""
-        rows = []
-        for model in self.rows:
-            figures: dict[str, Any] = {"label": model.label, "n_runs": len(model.runs)}
-            for name in (*self.measures, "seconds"):
-                of_runs = {"mean": model.mean(name), "sd": model.sd(name)}
-                figures[name] = {k: x if np.isfinite(x) else None for k, x in of_runs.items()}
-            rows.append({**figures, "runs": model.runs})
+        rows = [{"label": model.label, "runs": model.runs} for model in self.rows]
         kept = ("title", "measure", "settings", "environment")
         all_of_it = {**{name: getattr(self, name) for name in kept}, "rows": rows}
         write_text(Path(path), json.dumps(all_of_it, indent=2, ensure_ascii=False) + "\n")
@@ -307,8 +301,7 @@ def compare_losses(
         A file that `Comparison.to_json` wrote, or is to write by `on_run`. Its runs are kept, also
         those of other rows and seeds than these, and only the missing ones are made.
     verbose : int, default=0
-        Above 0 it has a line for each finished run, with the time left, and a bar in a terminal or
-        notebook.
+        Above 0 it has a line for each finished run, and tqdm's bar in a terminal or notebook.
 
     Returns
     -------
@@ -341,16 +334,12 @@ def compare_losses(
     if resume_from is not None and Path(resume_from).exists():
         comparison.take_runs(Path(resume_from))
     runs = _missing_runs(models, chosen)
-    with Progress(verbose, "run") as progress:
-        progress.begin(0, len(runs))
-        for done, (seed, model) in enumerate(runs):
-            progress.advance(done, f"{model.label}, seed {seed}")
-            _run(comparison, model, estimator, seed, data)
-            progress.advance(done + 1)
-            f1 = f"F1 {100 * model.runs[-1]['f1']:.1f}"
-            progress.say(f"{model.label}, seed {seed}: {f1}", progress.left())
-            if on_run is not None:
-                on_run(comparison, model)
+    for seed, model in tqdm(runs, unit="run", disable=not verbose or None):
+        _run(comparison, model, estimator, seed, data)
+        if verbose:
+            tqdm.write(f"{model.label}, seed {seed}: F1 {100 * model.runs[-1]['f1']:.1f}")
+        if on_run is not None:
+            on_run(comparison, model)
     return comparison
 
 
@@ -423,7 +412,7 @@ def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None
         if model.loss == "tfidf" and np.ndim(targets) == 2:
             raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
         if model.decision is not None and data.y_val is None:
-            check_folds(model.seeded(seed), data.X, targets)
+            check_folds(seeded(model.model, seed), data.X, targets)
         if model.sampler is not None and _has_sampler(estimator):
             check_sampler(model.sampler)
             draw_rows(model.sampler, drawn, seed)
@@ -453,7 +442,7 @@ def _settings(
 
 def _run(comparison: Comparison, model: Candidate, estimator: Any, seed: int, data: _Data) -> None:
     """Fit one row with one seed, and keep its scores on the test rows."""
-    fitted = model.seeded(seed)
+    fitted = seeded(model.model, seed)
     validated = has_fit_parameter(fitted, "X_val")
     held = {"X_val": data.X_val, "y_val": data.y_val} if validated else {}
     started = time.perf_counter()

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import Tags, get_tags, indexable
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._compat import BaseSearchCV, HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params
 from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
@@ -29,32 +30,31 @@ from skdice.model_selection.checks import (
     check_classes,
     check_scores,
     folds_of,
-    scorer_of,
     weights_of,
 )
 from skdice.model_selection.heads.finalists import finalists
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
-from skdice.model_selection.progress import SearchProgress
-from skdice.model_selection.spaces import as_spaces, check_space, import_optuna, suggest
-from skdice.model_selection.studies import described, load_study, open_study, quiet_optuna
+from skdice.model_selection.spaces import as_spaces, check_space, import_optuna
+from skdice.model_selection.studies import (
+    identity_of,
+    new_study,
+    open_study,
+    optuna_log,
+)
 from skdice.model_selection.trials import FullFits, cv_results, ended_trials
 
 
-def _delegated(name: str) -> Any:
-    def has(self: Any) -> bool:
-        return hasattr(getattr(self, "best_estimator_", self.estimator), name)
-
-    def method(self: Any, X: Any) -> Any:
-        return getattr(self._check_refit(), name)(X)
-
-    # The method gets its name before it is wrapped, since scikit-learn's scorers look at it.
-    method.__name__ = name
-    method.__doc__ = f"`{name}` of the best estimator."
-    return available_if(has)(method)
+def _explain_no_score(study: Any, params: Mapping[str, Any]) -> NoReturn:
+    """Raise the error of the last trial that failed, or say that there was none."""
+    errors = [record.error for _, record in ended_trials(study) if record.error]
+    if not errors:
+        raise ValueError("no trial has a score: give n_trials, timeout or the pruner more room")
+    got = ["X", "y", *params]
+    raise ValueError(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
 
 
 @dataclass(eq=False, repr=False)
-class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
+class LossSearchCV(BaseSearchCV):
     """Search parameters with Optuna and cross-validation, in `GridSearchCV`'s manner.
 
     Parameters
@@ -111,8 +111,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     error_score : "raise" or float, default=nan
         Score of a fold whose fit or scorer fails. The error is kept in ``study_``.
     verbose : int, default=0
-        1 tells the trials done, the best score so far and the time left: by a bar in a terminal or
-        notebook, elsewhere by a line every five seconds; 2 by a line for each trial.
+        Above 0 Optuna logs each trial, with the best score so far.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -158,7 +157,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "n_trials": [Interval(Integral, 1, None, closed="left")],
         "timeout": [Interval(Real, 0, 1e300, closed="neither"), None],
         "cv": ["cv_object"],
-        "scoring": [str, callable, list, tuple, dict, None],  # several are refused with advice
+        "scoring": [str, callable, None],
         "refit": ["boolean"],
         "strategy": [StrOptions({"auto", "full", "shared"})],
         "n_finalists": [Interval(Integral, 1, None, closed="left")],
@@ -193,11 +192,6 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
 
-    def __sklearn_tags__(self) -> Tags:
-        return get_tags(self.estimator)
-
-    # ---- the search
-
     @partial(all_or_nothing, of=Exception)  # an interrupted search keeps its finished trials
     def fit(self, X: Data, y: Data | None = None, **params: Any) -> Self:
         """Run the trials, and fit the best parameters on all data.
@@ -226,7 +220,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise TypeError(f"callbacks={self.callbacks!r} must hold functions of study and trial")
         check_alone(type(self).__name__)
         self._check_jobs()
-        scorer = scorer_of(self.estimator, self.scoring)
+        scorer = check_scoring(self.estimator, self.scoring)
         X, y, groups = indexable(X, y, params.pop("groups", None))
         check_rows(self.estimator, X, y)
         splits = self._check_data(X, y, groups)
@@ -241,11 +235,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             prunes=self.pruner is not None, seed=self._seed(),
         )  # fmt: skip
         self.n_splits_: int = len(splits)
-        self.scorer_: Any = scorer
+        self.scorer_, self.multimetric_ = scorer, False
         self.strategy_: str = self._choose(full, losses)
-        self._search(full, described(self, spaces, splits))
+        self._search(full, identity_of(self, spaces, splits))
         if not hasattr(self, "best_index_"):
-            self._explain_no_score(full, params)
+            _explain_no_score(self.study_, params)
         if self.refit:
             self._refit(full, X, y, params)
         return self
@@ -259,12 +253,12 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "database, such as storage='study.db'"
             )
 
-    def _search(self, full: FullFits, description: dict[str, str]) -> None:
+    def _search(self, full: FullFits, identity: str) -> None:
         """Run the trials, and set the attributes that hold their results."""
         ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
         of_heads, n_trials = self.strategy_ == "shared" and not full.is_text, self.n_trials
-        with quiet_optuna():
-            study = open_study(self, description)
+        with optuna_log(self.verbose):
+            study = open_study(self, identity, self.study_name)
             try:
                 if self.strategy_ == "shared" and full.is_text:
                     n_trials = self._propose(full, study, ends)
@@ -273,41 +267,45 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 if n_jobs == 1:
                     self._optimize(full, n_trials, ends, of_heads, study)
                 elif n_jobs > 1:
-                    run = delayed(self._optimize_in_process)
-                    jobs = (run(full, n_trials, ends, study.study_name) for _ in range(n_jobs))
+                    run, name = delayed(self._optimize_in_process), study.study_name
+                    jobs = (run(full, n_trials, ends, identity, name) for _ in range(n_jobs))
                     Parallel(n_jobs=n_jobs)(jobs)
             finally:  # also after an interrupt
                 self._collect(study, full)
 
-    def _optimize_in_process(self, full: FullFits, n_trials: int, ends: float, name: str) -> None:
-        with quiet_optuna():
-            self._optimize(full, n_trials, ends, False, load_study(self, name))
+    def _optimize_in_process(
+        self, full: FullFits, n_trials: int, ends: float, identity: str, name: str
+    ) -> None:
+        with optuna_log(self.verbose):
+            self._optimize(full, n_trials, ends, False, open_study(self, identity, name))
 
     def _optimize(
         self, full: FullFits, n_trials: int, ends: float, of_heads: bool, study: Any
     ) -> None:
         """Run trials in this process until the study has `n_trials` or it is late."""
-        kind = "head" if of_heads and full.is_text else "trial"
+
+        def end(study: Any, trial: Any) -> None:
+            if len(ended_trials(study)) >= n_trials:
+                study.stop()
+
         timeout = None if math.isinf(ends) else max(ends - time.monotonic(), 1e-3)
-        with SearchProgress(self.verbose, study, n_trials, kind) as progress:
-            callbacks = [progress, *(self.callbacks or [])]
-            objective = HeadFits(full, n_trials, callbacks) if of_heads else full
-            study.optimize(objective, timeout=timeout, callbacks=callbacks)
+        callbacks = [end, *(self.callbacks or [])]
+        objective = HeadFits(full, n_trials, callbacks) if of_heads else full
+        study.optimize(objective, timeout=timeout, callbacks=callbacks)
 
     def _propose(self, full: FullFits, study: Any, ends: float) -> int:
         """Train heads, put the most promising settings into the study's queue; return how many."""
-        heads = open_study(self, None)
+        heads = new_study(self)
         self._optimize(full, self.n_trials, ends, True, heads)
         self.heads_: dict[str, Any] = cv_results(heads, len(full.splits), full.spaces)
-        scored = [(t, r) for t, r in ended_trials(heads) if np.isfinite(r.mean)]
+        ended = zip(ended_trials(heads), self.heads_["params"], strict=True)
+        scored = [(t.params, p, r.scores) for (t, r), p in ended if np.isfinite(r.mean)]
         if not scored:
-            return 0
-        fixed = import_optuna().trial.FixedTrial
-        params = [suggest(fixed(trial.params), full.spaces) for trial, _ in scored]
-        scores = np.array([record.scores for _, record in scored])
-        best = finalists(params, scores, self.n_finalists)
+            _explain_no_score(heads, full.fit_params)
+        asked, params, scores = zip(*scored, strict=True)
+        best = finalists(params, np.array(scores), self.n_finalists)
         for i in best:
-            study.enqueue_trial(scored[i][0].params, skip_if_exists=True)
+            study.enqueue_trial(asked[i], skip_if_exists=True)
         return len(best)
 
     def _seed(self) -> int | None:
@@ -328,27 +326,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.best_params_: dict[str, Any] = self.cv_results_["params"][self.best_index_]
             self.best_score_: float = float(means[self.best_index_])
 
-    def _explain_no_score(self, full: FullFits, params: dict[str, Any]) -> None:
-        """Raise the error of the last trial, or say that there was none."""
-        if full.error is not None and type(full.error) is not ValueError:
-            raise full.error
-        message = "no trial has a score: give n_trials, timeout or the pruner more room"
-        told = full.error or next((r.error for _, r in ended_trials(self.study_) if r.error), None)
-        if told is not None:
-            message = f"every trial failed (fit got {['X', 'y', *params]}), the last with: {told}"
-        raise ValueError(message) from full.error
-
     def _refit(self, full: FullFits, X: Any, y: Any, params: dict[str, Any]) -> None:
         """Fit the best parameters on all rows."""
         started = time.perf_counter()
-        if self.verbose:
-            print("a fit of the best parameters on all rows", flush=True)
         data = [X] if y is None else [X, y]
         self.best_estimator_: Any = full.model(self.best_params_).fit(*data, **params)
         self.refit_time_: float = time.perf_counter() - started
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_: np.ndarray = self.best_estimator_.feature_names_in_
 
     def _check_data(self, X: Any, y: Any, groups: Any) -> list[Any]:
         """The folds; refuses data and folds with which trials cannot be scored."""
@@ -374,36 +359,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         return "full" if reason is not None else "shared"
 
-    # ---- the best estimator
-
-    def _check_refit(self) -> Any:
+    @available_if(
+        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), "predict_spans")
+    )
+    def predict_spans(self, X: Data) -> Any:
+        """`predict_spans` of the best estimator."""
         check_is_fitted(self)
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(f"no best estimator, as refit={self.refit!r}: use best_params_")
-        return self.best_estimator_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "cv_results_")
-
-    @property
-    def classes_(self) -> Any:
-        """Classes of the best estimator."""
-        return self._check_refit().classes_
-
-    def score(self, X: Data, y: Data | None = None, **params: Any) -> float:
-        """The score by which the best parameters were chosen.
-
-        Parameters
-        ----------
-        X, y : as the estimator takes them
-        **params : dict
-            For the scorer.
-        """
-        return float(self.scorer_(self._check_refit(), X, y, **params))
-
-    predict = _delegated("predict")
-    predict_proba = _delegated("predict_proba")
-    predict_log_proba = _delegated("predict_log_proba")
-    decision_function = _delegated("decision_function")
-    transform = _delegated("transform")
-    predict_spans = _delegated("predict_spans")
+        return self.best_estimator_.predict_spans(X)

@@ -8,7 +8,6 @@ import re
 from sklearn.base import clone
 
 from skdice import DiceClassifier
-from skdice._progress import duration
 from skdice.engine.callbacks import AfterEpoch
 from tests.fits import killed_at
 
@@ -53,16 +52,6 @@ def test_a_fit_that_is_killed_prints_its_error_only(capsys):
     assert capsys.readouterr().out.splitlines() == [
         "the positive class is 1",
         "lr 0.05, 3 epochs, 12 updates, batches of 4",
-    ]
-
-
-def test_times():
-    assert [duration(seconds) for seconds in (0.2, 7.4, 59.6, 61, 3600 * 5 + 61)] == [
-        "1 s",
-        "7 s",
-        "1 min 00 s",
-        "1 min 01 s",
-        "5 h 01 min",
     ]
 
 

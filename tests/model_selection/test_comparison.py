@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
+from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import f1_score, recall_score
@@ -15,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdice import (
+    BiasTunedClassifier,
     DiceClassifier,
     DiceEntityRecognizer,
     DiceSequenceClassifier,
@@ -143,17 +146,28 @@ def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path):
 # ---- what cannot be trained is refused before anything is
 
 
-@pytest.mark.parametrize("labels", [[1] + [0] * 19, [1, 1] + [0] * 3])
-def test_a_tuned_row_needs_rows_to_hold_out(labels):
-    X = ["win money", *(f"lunch {i}" for i in range(len(labels) - 1))]
-    nowhere = DiceSequenceClassifier(backbone="no/such-model")
-    of_folds = ["tfidf + tuned"] if sum(labels) == 1 else []  # which two positives suffice for
-    for row in ("ce + tuned", "ce + RandomOverSampler + prior", *of_folds):
-        with pytest.raises(ValueError, match=rf"the row '{row.split('+')[0]}.*is not possible"):
-            compare_losses(
-                nowhere, X, labels, X_test=X, y_test=labels, losses=["tfidf", "ce", row], seeds=1,
-                on_run=lambda *_: pytest.fail("a row is trained"),
-            )  # fmt: skip
+ONE, TWO = [1] + [0] * 19, [1, 1] + [0] * 3
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X", "y", "row"),
+    [
+        *((DiceSequenceClassifier, ["win"] * len(y), y, "ce + tuned") for y in (ONE, TWO)),
+        (DiceSequenceClassifier, ["win"] * 5, TWO, "ce + RandomOverSampler + prior"),
+        (DiceSequenceClassifier, ["win"] * 20, ONE, "tfidf + tuned"),
+        (DiceTokenClassifier, [["anna", "met"]], [["B-PER", "O"]], "dice + tuned"),
+        (DiceTokenClassifier, [["anna"], ["met"]], [["B-PER"], ["O"]], "dice + tuned"),
+        (DiceEntityRecognizer, ["anna", "met"], [[(0, 4, "PER")], []], "dice + tuned"),
+        (DiceClassifier, [[0.0], [1.0], [2.0]], [0, 0, 1], "dice + tuned"),
+    ],
+)
+def test_a_tuned_row_needs_rows_to_hold_out(estimator, X, y, row):
+    nowhere = {} if estimator is DiceClassifier else {"backbone": "no/such-model"}
+    with pytest.raises(ValueError, match=rf"the row '{re.escape(row)}' is not possible"):
+        compare_losses(
+            estimator(**nowhere), X, y, X_test=X, y_test=y, losses=["ce", row], seeds=1,
+            on_run=lambda *_: pytest.fail("a row is trained"),
+        )  # fmt: skip
 
 
 def test_a_tuned_row_with_validation_data_needs_none(tiny_backbone):
@@ -161,24 +175,6 @@ def test_a_tuned_row_with_validation_data_needs_none(tiny_backbone):
     data = {"X_test": X, "y_test": y, "X_val": X, "y_val": y, "seeds": 1}
     model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1)
     assert compare_losses(model, X, y, losses=["ce + tuned"], **data).rows[0].runs
-
-
-@pytest.mark.parametrize(
-    ("estimator", "X", "y"),
-    [
-        (DiceTokenClassifier, [["anna", "met"]], [["B-PER", "O"]]),
-        (DiceTokenClassifier, [["anna"], ["met"]], [["B-PER"], ["O"]]),
-        (DiceEntityRecognizer, ["anna", "met"], [[(0, 4, "PER")], []]),
-        (DiceClassifier, [[0.0], [1.0], [2.0]], [0, 0, 1]),
-    ],
-)
-def test_tags_and_numbers_need_rows_to_hold_out_too(estimator, X, y):
-    nowhere = {} if estimator is DiceClassifier else {"backbone": "no/such-model"}
-    with pytest.raises(ValueError, match=r"the row 'dice . tuned' is not possible"):
-        compare_losses(
-            estimator(**nowhere), X, y, X_test=X, y_test=y, losses=["ce", "dice + tuned"],
-            on_run=lambda *_: pytest.fail("a row is trained"),
-        )  # fmt: skip
 
 
 def test_a_row_of_an_object_keeps_its_name():
@@ -197,6 +193,28 @@ def test_several_labels_have_no_row_of_n_grams(y, row):
     X, nowhere = ["win money"] * 6, DiceSequenceClassifier(backbone="no/such-model")
     with pytest.raises(ValueError, match=rf"the row '{row[:5]}.*several labels a row"):
         compare_losses(nowhere, X, y, X_test=X, y_test=y, losses=["ce", row])
+
+
+def test_compare_samplers_and_tuned_decisions(tiny_backbone):
+    X = ["win free money", "lunch today", "the bus was late", "old road", "new school"] * 4
+    y = np.array(["spam", "ham", "ham", "ham", "ham"] * 4)
+    classifier = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, lr=1e-2)
+    held = {"X_val": X[:5], "y_val": y[:5]}
+    data = {"X_test": X, "y_test": y, **held}
+    rows = ["ce + RandomUnderSampler", "ce + tuned"]
+    found = compare_losses(classifier, X, y, losses=["ce+RandomUnderSampler", rows[1]], seeds=[3],
+                           **data)  # fmt: skip
+    assert [row.label for row in found.rows] == rows
+    assert found.measure == "class spam"
+    classifier.set_params(loss="ce", random_state=3, pos_label="spam")
+    drawn = clone(classifier).set_params(sampler=RandomUnderSampler(random_state=3))
+    tuned = BiasTunedClassifier(classifier, random_state=3)
+    for row, model in zip(found.rows, (drawn, tuned), strict=True):
+        predicted = model.fit(X, y, **held).predict(X)
+        assert row.mean("f1") == f1_score(y, predicted, pos_label="spam", zero_division=0)
+    for row in ("ce + nope", "ce + tuned + prior", "ce + numpy", "nope + tuned", "ce + SMOTE"):
+        with pytest.raises(ValueError, match=r"row|loss|TransformerFeatures"):
+            compare_losses(classifier, X, y, losses=[row], **data)
 
 
 # ---- estimators of any library

@@ -36,6 +36,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.model_selection import LossSearchCV, out_of_fold
+from tests.fits import never_fitted
 
 X, Y = make_classification(40, 5, n_informative=4, n_redundant=0, n_classes=2, random_state=0)
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
@@ -213,25 +214,6 @@ def test_a_bad_row_is_named_by_its_number_in_all_rows(estimator, rows, y, messag
             BiasTunedClassifier(estimator, cv=2).fit(rows, y)
 
 
-class Counting(ClassifierMixin, BaseEstimator):
-    """Counts its fits, and fails at the `n`th."""
-
-    fits = 0
-
-    def __init__(self, n=99, seed=0):
-        self.n, self.seed = n, seed
-
-    def fit(self, X, y):
-        type(self).fits += 1
-        if type(self).fits == self.n:
-            raise KeyboardInterrupt
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict(self, X):
-        return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
-
-
 def test_folds_at_the_same_time():
     model = DiceClassifier(max_epochs=2, random_state=0)
     with parallel_config("threading"):
@@ -265,8 +247,6 @@ def test_folds_at_the_same_time():
     ],
 )
 def test_bad_arguments_are_named_before_any_fit(changed, match):
-    Counting.fits = 0
-    call = {"estimator": Counting(), "X": X, "y": Y, "cv": 2} | changed
+    call = {"estimator": never_fitted(LogisticRegression)(), "X": X, "y": Y, "cv": 2} | changed
     with pytest.raises((ValueError, TypeError), match=match):
         out_of_fold(**call)
-    assert Counting.fits == 0

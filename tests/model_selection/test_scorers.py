@@ -11,20 +11,14 @@ from skdice.metrics import class_f1_scorer, span_f1_scorer
 from skdice.model_selection import LossSearchCV, loss_space
 from skdice.model_selection.checks import check_scores
 from tests.data import SENTENCES, TAGS
+from tests.fits import never_fitted
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 NAMES = np.where(X[:, 0] > 0, "spam", "ham")
 
 
-class Untouched(DiceClassifier):
-    """A classifier that must not be fitted."""
-
-    def fit(self, X, y, **params):
-        raise AssertionError
-
-
 def test_f1_of_names_is_refused_and_its_remedy_works():
-    search = LossSearchCV(Untouched(), loss_space("tversky"), scoring="f1")
+    search = LossSearchCV(never_fitted(DiceClassifier)(), loss_space("tversky"), scoring="f1")
     with pytest.raises(ValueError, match=r"scoring='f1' cannot score y .*class_f1_scorer"):
         search.fit(X, NAMES)
     model, space = DiceClassifier(max_epochs=2, random_state=0), loss_space("tversky")
