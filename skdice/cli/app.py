@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from typer import Option
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from skdice._version import __version__
 from skdice.cli import _common
@@ -15,24 +15,6 @@ from skdice.cli.convert import convert
 from skdice.cli.evaluate import evaluate
 from skdice.cli.predict import predict
 from skdice.cli.train import train
-
-# Commands of earlier versions, and what takes their place.
-_GONE = {
-    "imbalance": "skdice train prints it; in Python, skdice.inspection.imbalance",
-    "tune": "search in Python, by skdice.model_selection.LossSearchCV",
-    "suspects": "list them in Python, by skdice.inspection.suspect_labels",
-    "next": "list them in Python, by skdice.inspection.next_to_label",
-    "export": "export in Python, by skdice.export.export_onnx",
-}
-
-
-class _Commands(TyperGroup):
-    """Commands, of which some are gone."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in _GONE:
-            raise typer.BadParameter(f"the command {args[0]!r} is gone: {_GONE[args[0]]}")
-        return super().resolve_command(ctx, args)
 
 
 class _Command(TyperCommand):
@@ -44,7 +26,6 @@ class _Command(TyperCommand):
 
 
 app = typer.Typer(
-    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

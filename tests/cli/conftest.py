@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from skdice.cli.app import app
+from tests.cli.running import run, said
 
 
 @pytest.fixture
@@ -20,8 +19,7 @@ def read(monkeypatch, tmp_path):
     monkeypatch.setattr("skdice.cli._common.estimator_of", stop)
 
     def counts_or_message(path, *options):
-        args = ["train", path, "--out", tmp_path / "never", *options]
-        output = " ".join(CliRunner().invoke(app, [*map(str, args)]).output.split())
+        output = said(run("train", path, "--out", tmp_path / "never", *options))
         if "the file was read" not in output:
             return output
         counts = re.search(r"; (?:tokens|examples): (.*?)(?:;| error)", output)

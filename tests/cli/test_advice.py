@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import skdice
 from skdice.cli._options import of_table
 from skdice.cli.app import app
+from tests.cli.running import run
 from tests.datasets.annotations.test_columns_and_passages import webanno
 
 COMMANDS = get_command(app).commands
@@ -138,8 +138,7 @@ def test_a_format_that_nothing_shows(tmp_path, read):
     path.write_text(lines({"sentence": "Ann", "annotation": [[0, 3, "PER"]]}))
     message = read(path, "--task", "entities")
     assert "give the parameter format of read_annotations, one of" in message
-    convert = ["convert", str(path), str(out), "--format", "jsonl"]
-    assert CliRunner().invoke(app, convert).exit_code == 0
+    assert run("convert", path, out, "--format", "jsonl").exit_code == 0
     assert read(out) == read(path, "--format", "jsonl") == {"B-PER": 1}
 
 
@@ -188,18 +187,21 @@ def parameters_behind(command):
 def test_options_are_named_after_parameters(command):
     known = parameters_behind(command) | {"format", "mode", "losses"}  # of writers and reports
     for param in COMMANDS[command].params:
-        for option in (name for name in param.opts if name.startswith("--")):
+        long = [name for name in param.opts if name.startswith("--")]
+        assert len(long) == (param.param_type_name == "option")
+        for option in long:
             name = option.removeprefix("--").replace("-", "_")
             assert option in OF_COMMANDS or name in known, (command, option)
 
 
 def test_columns_are_separated_by_commas():
-    for given, wanted in ((["c, a"], ["c", "a"]), (["2", "0"], [2, 0]), (["-1"], -1)):
+    rows = (
+        (["c, a"], ["c", "a"]),
+        (["2", "0"], [2, 0]),
+        (["-1"], -1),
+        (["a, b", "1"], ["a", "b", 1]),
+    )
+    for given, wanted in rows:
         assert of_table({"text_columns": given}) == {"text_columns": wanted}
-
-
-def test_an_option_has_one_name():
-    for command in COMMANDS.values():
-        for param in command.params:
-            if param.param_type_name == "option":
-                assert len([name for name in param.opts if name.startswith("--")]) == 1
+    kept = {"label_separator": "", "header": False}
+    assert of_table({**kept, "text_columns": None}) == kept

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from skdice import DiceEntityRecognizer
-from skdice.cli.app import app
 from skdice.datasets import read_annotations, read_dataset, write_annotations
+from tests.cli.running import run, said
 
 ROWS = [
     ("anna lives in rome", [(0, 4, "PER"), (14, 18, "LOC")]),
@@ -21,10 +20,6 @@ TEXTS, ENTITIES = (list(part) for part in zip(*ROWS, strict=True))
 IDS = [{"id": i, "source": "x"} for i in range(len(TEXTS))]
 
 
-def run(*args, **how):
-    return CliRunner().invoke(app, [str(a) for a in args], **how)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_backbone):
     """A file of Doccano and the recognizer that the command makes of it."""
@@ -34,9 +29,7 @@ def folder(tmp_path_factory, tiny_backbone):
     options = ("--backbone", tiny_backbone, "--max-epochs", 3, "--lr", 3e-3, "--loss", "ce_dice")
     result = run("train", folder / "notes.jsonl", "--out", folder / "m", *options)
     assert result.exit_code == 0, result.output
-    assert "notes.jsonl: entities, 16 rows; tokens: O 32, B-LOC 8, B-PER 8; 2.0 neg" in " ".join(
-        result.output.split()
-    )
+    assert "notes.jsonl: entities, 16 rows; tokens: O 32, B-LOC 8, B-PER 8; 2.0 neg" in said(result)
     return folder
 
 
@@ -49,7 +42,7 @@ def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
     out = tmp_path / "out"
     result = run("predict", folder / "m", folder / "new.txt", "--format", format, "--out", out)
     assert result.exit_code == 0, result.output
-    assert f"wrote 2 predictions to {out}" in " ".join(result.output.split()).replace("\n", "")
+    assert f"wrote 2 predictions to {out}" in said(result).replace("\n", "")
     if format == "brat":
         assert "AnnotatorNotes T1\tscore 0." in (out / "text-0.ann").read_text()
     else:
@@ -68,12 +61,12 @@ def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
 
 def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
     lines = "bob sings\n\nanna sings\n"
-    result = run("predict", folder / "m", "-", "--format", "label-studio", input=lines)
+    result = run("predict", folder / "m", "-", "--format", "label-studio", text=lines)
     first, second = json.loads(result.output)
     assert [first["data"], second["data"]] == [{"text": "bob sings"}, {"text": "anna sings"}]
     assert "annotations" not in first
     lines = json.dumps({"text": "anna sings", "id": 7})
-    result = run("predict", folder / "m", "-", "--format", "label-studio", input=lines)
+    result = run("predict", folder / "m", "-", "--format", "label-studio", text=lines)
     assert json.loads(result.output)[0]["id"] == 7
     tasks = [{"id": 3, "data": {"text": "anna sings", "url": "u"}}]
     (tmp_path / "tasks.json").write_text(json.dumps(tasks))
@@ -87,7 +80,7 @@ def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
     assert record["text"] == "anna, bob"
     assert run("predict", folder / "m", folder / "new.txt", "--format", "brat").exit_code == 2
     assert run("predict", folder / "m", folder / "new.txt", "--format", "conll").exit_code == 2
-    assert run("predict", folder / "m", "-", input="\n").exit_code == 1
+    assert run("predict", folder / "m", "-", text="\n").exit_code == 1
 
 
 def test_evaluate_and_the_page(folder, tmp_path):
@@ -105,13 +98,6 @@ def test_evaluate_and_the_page(folder, tmp_path):
     assert "berlin" in text
 
 
-def test_compare(folder, tmp_path, tiny_backbone):
-    options = ("--losses", "ce,dice", "--seeds", 1, "--max-epochs", 1, "--backbone", tiny_backbone)
-    result = run("compare", "--train", folder / "notes.jsonl", *options, "--out", tmp_path / "c")
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / "c" / "comparison.json").is_file()
-
-
 @pytest.mark.parametrize(
     ("name", "to"),
     [
@@ -125,7 +111,7 @@ def test_convert(folder, tmp_path, name, to):
     options = () if to is None else ("--to", to)
     result = run("convert", folder / "notes.jsonl", out, *options)
     assert result.exit_code == 0, result.output
-    assert "wrote 16 texts with 16 entities to" in " ".join(result.output.split())
+    assert "wrote 16 texts with 16 entities to" in said(result)
     back = read_annotations(out)
     assert (back.texts, back.entities, back.metadata) == (TEXTS, ENTITIES, IDS)
     assert run("convert", folder / "notes.jsonl", out, *options).exit_code == 2
@@ -161,11 +147,11 @@ def test_convert_names_what_it_needs(folder, tmp_path):
     result = run("convert", folder / "notes.jsonl", tmp_path / "a.json")
     assert result.exit_code == 2
     assert "give --to" in result.output
-    assert "label-studio, prodigy" in " ".join(result.output.split())
+    assert "label-studio, prodigy" in said(result)
     (tmp_path / "bad.jsonl").write_text('{"text": "Ann", "entities": [[0, 9, "PER"]]}')
     result = run("convert", tmp_path / "bad.jsonl", tmp_path / "b.jsonl")
     assert result.exit_code == 1
-    assert "line 1: the entity 'PER' from 0 to 9" in " ".join(result.output.split())
+    assert "line 1: the entity 'PER' from 0 to 9" in said(result)
     assert not (tmp_path / "b.jsonl").exists()
 
 

@@ -13,10 +13,6 @@ import warnings
 
 import numpy as np
 import pytest
-from imblearn.under_sampling import RandomUnderSampler
-from sklearn.base import clone
-from sklearn.metrics import f1_score
-from typer.testing import CliRunner
 
 from skdice import BiasTunedClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
@@ -25,14 +21,11 @@ from skdice.exceptions import CollapseWarning, ServingWarning
 from skdice.metrics import Cost, span_report
 from skdice.model_selection import compare_losses
 from skdice.tags import convert_scheme
+from tests.cli.running import run, said
 from tests.data import tagged_sentences
 
 ROWS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5
 SMS = "label\ttext\n" + ROWS
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture
@@ -96,23 +89,7 @@ def test_train_predict_evaluate(files, tiny_backbone, train, test):
         assert json.loads(partly.output) == expected
     else:
         assert partly.exit_code == 2
-        assert "--mode partial is for taggers and recognizers" in " ".join(partly.output.split())
-
-
-def test_predict_takes_files_without_labels(trained):
-    for model, name, text, expected in (
-        ("m", "bare", "anna\nsleeps\n\nrome\n", ["anna", "sleeps", "", "rome"]),
-        ("c", "bare", "free money, now\nlunch\n", ["free money, now", "lunch"]),
-        ("c", "a.csv", 'text,label\n"free money, now",spam\nlunch,ham\n', None),
-        ("c", "a.csv", 'id,text\n1,"free money, now"\n2,lunch\n', None),
-    ):
-        (trained / name).write_text(text)
-        how = () if expected else ("--format", "jsonl")
-        lines = run("predict", trained / model, trained / name, *how).output.splitlines()
-        if expected is None:  # neither a header nor a label is text
-            assert [json.loads(line)["text"] for line in lines] == ["free money, now", "lunch"]
-        else:
-            assert [line.split("\t")[model == "c" and 1] for line in lines] == expected
+        assert "--mode partial is for taggers and recognizers" in said(partly)
 
 
 def test_compare_writes_table_chart_and_figures(files, tiny_backbone, monkeypatch):
@@ -163,27 +140,23 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
         "--backbone", tiny_backbone, "--out", files / "out", "--max-epochs",
     )  # fmt: skip
     result = run(*command, 1)
-    assert (result.exit_code, "run again to go on" in flat(result.output)) == (130, True)
+    assert (result.exit_code, "run again to go on" in said(result)) == (130, True)
     rows = json.loads(figures.read_text())["rows"]
-    assert [row["n_runs"] for row in rows] == [1, 0]
+    assert [len(row["runs"]) for row in rows] == [1, 0]
     # Called again, it makes what is missing; other settings or data are refused.
     result = run(*command, 1)
     assert result.exit_code == 0, result.output
-    assert "going on from" in flat(result.output)
+    assert "going on from" in said(result)
     again = json.loads(figures.read_text())["rows"]
     assert begun == ["ce", "dice", "dice"]
     assert again[0] == rows[0]
-    assert again[1]["n_runs"] == 1
+    assert len(again[1]["runs"]) == 1
     assert run(*command, 2).exit_code == 1
     (files / "train.conll").write_text((files / "train.conll").read_text() * 2)
     result = run(*command, 1)
-    assert (result.exit_code, "give another file" in flat(result.output)) == (1, True)
+    assert (result.exit_code, "give another file" in said(result)) == (1, True)
     assert json.loads(figures.read_text())["rows"] == again
     assert len(begun) == 3
-
-
-def flat(output):
-    return " ".join(output.split())
 
 
 def test_evaluate_tells_the_cost_that_a_decision_was_tuned_for(trained):
@@ -225,28 +198,6 @@ def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeyp
     assert "bioes" in line
 
 
-def test_compare_samplers_and_tuned_decisions(tiny_backbone):
-    X = ["win free money", "lunch today", "the bus was late", "old road", "new school"] * 4
-    y = np.array(["spam", "ham", "ham", "ham", "ham"] * 4)
-    classifier = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, lr=1e-2)
-    held = {"X_val": X[:5], "y_val": y[:5]}
-    data = {"X_test": X, "y_test": y, **held}
-    rows = ["ce + RandomUnderSampler", "ce + tuned"]
-    found = compare_losses(classifier, X, y, losses=["ce+RandomUnderSampler", rows[1]], seeds=[3],
-                           **data)  # fmt: skip
-    assert [row.label for row in found.rows] == rows
-    assert found.measure == "class spam"
-    classifier.set_params(loss="ce", random_state=3, pos_label="spam")
-    drawn = clone(classifier).set_params(sampler=RandomUnderSampler(random_state=3))
-    tuned = BiasTunedClassifier(classifier, random_state=3)
-    for row, model in zip(found.rows, (drawn, tuned), strict=True):
-        predicted = model.fit(X, y, **held).predict(X)
-        assert row.mean("f1") == f1_score(y, predicted, pos_label="spam", zero_division=0)
-    for row in ("ce + nope", "ce + tuned + prior", "ce + numpy", "nope + tuned", "ce + SMOTE"):
-        with pytest.raises(ValueError, match=r"row|loss|TransformerFeatures"):
-            compare_losses(classifier, X, y, losses=[row], **data)
-
-
 QAS = [
     {"id": "a", "question": "who", "answers": [{"text": "anna", "answer_start": 0}]},
     {"id": "b", "question": "where", "answers": [{"text": "paris", "answer_start": 13}]},
@@ -274,7 +225,7 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     with pytest.warns(CollapseWarning, match="answers no validation question"):
         result = run("train", squad, "--dev", squad, "--out", model, *common)
     assert result.exit_code == 0, result.output
-    assert "qa, 15 rows" in flat(result.output)
+    assert "qa, 15 rows" in said(result)
     assert run("predict", model, squad, "--out", out).exit_code == 0
     answers = json.loads(out.read_text())
     assert sorted(answers) == sorted(f"{q}{i}" for q in "abc" for i in range(5))
@@ -316,10 +267,6 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
     assert "f1" in json.loads(run("evaluate", files / "n", files / "m.json", "--json").output)
 
 
-def streamed(text, *args):
-    return CliRunner().invoke(app, ["predict", *map(str, args)], input=text)
-
-
 def test_predict_reads_standard_input(trained, sentences):
     X, _ = sentences
     tagger = DiceTokenClassifier.from_pretrained(trained / "m")
@@ -331,9 +278,9 @@ def test_predict_reads_standard_input(trained, sentences):
         for pair in zip(X, tags, strict=True)
     )
     for text in (words, records):
-        assert streamed(text, trained / "m", "-").output == expected
+        assert run("predict", trained / "m", "-", text=text).output == expected
     for form in ("jsonl", "spans"):
-        lines = streamed(words, trained / "m", "-", "--format", form).output.splitlines()
+        lines = run("predict", trained / "m", "-", "--format", form, text=words).output.splitlines()
         for line, sentence, of_words, of_row in zip(lines, X, tags, spans, strict=True):
             found = json.loads(line)
             assert found["tokens"] == sentence
@@ -353,9 +300,9 @@ def test_predict_reads_standard_input(trained, sentences):
     ],
 )
 def test_bad_standard_input_is_named(trained, text, message):
-    result = streamed(text, trained / "m", "-", "--out", trained / "out")
+    result = run("predict", trained / "m", "-", "--out", trained / "out", text=text)
     assert result.exit_code == 1
-    assert message in flat(result.output)
+    assert message in said(result)
     assert not list(trained.glob("*out*"))
 
 
@@ -395,10 +342,10 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
     model = trained / "m"
     tokens, tags = sentences[0][0], sentences[1][0]
     for text in (RAW, RAW.splitlines()[0] + "\n", "see you\n\nwin now\n"):
-        result = streamed(text, model, "-")
+        result = run("predict", model, "-", text=text)
         assert result.exit_code == 1
-        assert "'standard input', line 1: holds running text" in flat(result.output)
-        assert "one token a line" in flat(result.output)
+        assert "'standard input', line 1: holds running text" in said(result)
+        assert "one token a line" in said(result)
     # Columns are read, numbered ones too, and without tags if the tokens' column is named.
     rows = [f"{a} {b}" for a, b in zip(tokens, tags, strict=True)]
     numbered = [f"{i}\t{token}\t_" for i, token in enumerate(tokens, 1)]
@@ -429,13 +376,6 @@ def test_a_pipe_that_closes_early_is_no_error(trained, monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_formats_of_another_task_are_refused(trained):
-    for form in ("conll", "spans"):
-        result = run("predict", trained / "c", trained / "sms.tsv", "--format", form)
-        assert result.exit_code == 2
-        assert "is not for classification" in result.output
-
-
 def test_folders_of_transformers_are_predicted_and_evaluated(trained, tiny_backbone):
     model, test = trained / "m", trained / "test.conll"
     commands = (("predict", model, test), ("evaluate", model, test, "--json"))
@@ -444,25 +384,12 @@ def test_folders_of_transformers_are_predicted_and_evaluated(trained, tiny_backb
     assert [run(*command).output for command in commands] == before
     result = run("predict", tiny_backbone, test)
     assert result.exit_code == 1
-    assert "holds a BertModel: give a model for token classification" in flat(result.output)
+    assert "holds a BertModel: give a model for token classification" in said(result)
     weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     result = run("predict", model, test)
     assert result.exit_code == 1
-    assert "could not be loaded" in flat(result.output)
-
-
-def test_evaluate_writes_a_page(trained):
-    pytest.importorskip("matplotlib")
-    args = ("evaluate", trained / "m", trained / "test.conll", "--report", trained / "report.html")
-    assert run(*args).exit_code == 0
-    before = args[-1].read_text()
-    assert "m on test.conll" in before
-    again = run(*args)
-    assert (again.exit_code, "--force" in again.output) == (2, True)
-    assert run(*args, "--force").exit_code == 0
-    assert args[-1].read_text() == before
-    assert not list(trained.glob(".*writing"))
+    assert "could not be loaded" in said(result)
 
 
 def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tiny_backbone):
@@ -495,27 +422,5 @@ def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tin
     found = compare_losses(model, X, y, X_test=test[0], y_test=test[1], losses=losses, seeds=2)
     figures = json.loads((files / "c" / "comparison.json").read_text())["rows"]
     assert [row["label"] for row in figures] == losses
-    assert [row["f1"]["mean"] for row in figures] == [row.mean("f1") for row in found.rows]
-
-
-def test_compare_holds_no_single_row_out(files, tiny_backbone):
-    lone = SMS + "rare\tcall now\n"
-    (files / "lone.tsv").write_text(lone)
-    result = run("compare", "--train", files / "lone.tsv", "--backbone", tiny_backbone)
-    assert result.exit_code == 1
-    assert "has one row only: give --test" in " ".join(result.output.split())
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"win\nsee you\n\xe4\n", "line 3: byte 12 is not utf-8"),
-        (b"\n \n", "is empty: give a file with at least one example"),
-    ],
-)
-def test_a_bad_line_of_a_file_is_named_and_nothing_written(trained, content, message):
-    (trained / "bad.txt").write_bytes(content)
-    result = run("predict", trained / "c", trained / "bad.txt", "--out", trained / "bad.out")
-    assert result.exit_code == 1
-    assert message in " ".join(result.output.split())
-    assert not list(trained.glob("*bad.out*"))
+    for kept, row in zip(figures, found.rows, strict=True):
+        assert [run["f1"] for run in kept["runs"]] == row.values("f1")

@@ -9,22 +9,13 @@ import json
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from skdice import DiceSequenceClassifier
-from skdice.cli.app import app
+from tests.cli.running import run, said
 
 BODIES = ["win free money", "lunch today", "free prize call", "the bus was late"] * 3
 MOODS = ["spam", "ham"] * 6
 PAIRS = [("free money", "money is free"), ("lunch", "the bus was late")] * 6
-
-
-def run(*args, text=None):
-    return CliRunner().invoke(app, [str(a) for a in args], input=text)
-
-
-def said(result):
-    return " ".join(result.output.split())
 
 
 def table(path, names, rows, separator=",", encoding="utf-8"):

@@ -10,25 +10,17 @@ import sys
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from skdice import estimators
-from skdice.cli import _options, compare
+from skdice.cli import compare
 from skdice.cli.app import app
 from skdice.datasets import read_annotations, write_annotations
 from skdice.losses import LOSS_NAMES
 from skdice.model_selection import compare_losses
 from skdice.tasks import TASKS
+from tests.cli.running import run, said
 
 COMMANDS = ("train", "predict", "evaluate", "compare", "convert")
-
-
-def run(*args, **how):
-    return CliRunner().invoke(app, [str(a) for a in args], **how)
-
-
-def said(result):
-    return " ".join(result.output.replace("\u2502", "").split())
 
 
 def test_help_is_quick_and_has_examples():
@@ -62,30 +54,6 @@ def test_the_help_has_the_defaults_of_python():
         for task, value in of_task.items():
             made = inspect.signature(getattr(estimators, TASKS[task].estimator)).parameters
             assert str(made[name].default).endswith(value.split()[-1]), (task, name)
-
-
-@pytest.mark.parametrize(
-    ("command", "instead"),
-    [
-        ("tune", "LossSearchCV"),
-        ("suspects", "suspect_labels"),
-        ("next", "next_to_label"),
-        ("imbalance", "skdice train prints it"),
-        ("export", "export_onnx"),
-    ],
-)
-def test_a_command_that_is_gone_says_what_takes_its_place(command, instead):
-    result = run(command, "a.csv", "--out", "b")
-    assert result.exit_code == 2
-    assert f"the command '{command}' is gone" in said(result)
-    assert instead in said(result)
-
-
-@pytest.mark.parametrize("option", ["--text-column", "--token-column", "--tag-column", "--output"])
-def test_an_option_that_is_gone_is_refused_with_one_that_is_there(option):
-    result = run("train", "a.csv", "--out", "b", option, "c")
-    assert result.exit_code == 2
-    assert re.search("(Did you mean|Possible options?)", said(result))
 
 
 @pytest.mark.parametrize(
@@ -178,8 +146,3 @@ def test_the_answers_of_several_spans_are_counted_by_their_words(tmp_path, read)
     path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": [paragraph]}]}))
     how = ("--task", "multi-span-qa")
     assert read(path, *how) == {"B-ANSWER": 2, "O": 2, "I-ANSWER": 1}
-
-
-def test_several_columns_of_one_option():
-    given = {"text_columns": ["a, b", "1"], "label_separator": "", "header": False}
-    assert _options.of_table(given) == {**given, "text_columns": ["a", "b", 1]}

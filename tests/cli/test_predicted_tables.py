@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from skdice import DiceSequenceClassifier
-from skdice.cli.app import app
 from skdice.datasets import read_table
+from tests.cli.running import run, said
 from tests.data import LABELS, PAIRS, TEXTS
 
 ROWS = [
@@ -23,10 +22,6 @@ ROWS = [
     {"id": "007", "text": "=lunch\ttoday", "day": "", "price": "-"},
     {"id": "x y", "text": "the bus\nwas late", "day": " late ", "price": "3"},
 ]
-
-
-def run(*args):
-    return CliRunner().invoke(app, ["predict", *map(str, args)])
 
 
 def table_of(text, delimiter=","):
@@ -64,12 +59,12 @@ def test_a_csv_comes_back_with_two_columns_more(model, tmp_path, delimiter):
     source = tmp_path / "new.csv"
     source.write_text(written(ROWS, delimiter))
     args = (source, "--text-columns", "text", "--separator", delimiter)
-    shown = run(model, *args)
+    shown = run("predict", model, *args)
     assert shown.exit_code == 0, shown.output
     check(table_of(shown.stdout, delimiter), ROWS, model)
-    assert run(model, *args, "--out", tmp_path / "out.csv").exit_code == 0
+    assert run("predict", model, *args, "--out", tmp_path / "out.csv").exit_code == 0
     assert (tmp_path / "out.csv").read_text() == shown.stdout
-    assert run(model, *args, "--out", tmp_path / "out.jsonl").exit_code == 0
+    assert run("predict", model, *args, "--out", tmp_path / "out.jsonl").exit_code == 0
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     check([json.loads(line) for line in lines], ROWS, model)
 
@@ -78,7 +73,7 @@ def test_a_tsv_has_no_quotes_and_reads_back(model, tmp_path):
     rows = [{"id": str(i), "text": f'{text} 5" "now"'} for i, text in enumerate(TEXTS)]
     lines = ["id\ttext", *("\t".join(row.values()) for row in rows)]
     (tmp_path / "new.tsv").write_text("\n".join(lines) + "\n")
-    result = run(model, tmp_path / "new.tsv", "--out", tmp_path / "out.tsv")
+    result = run("predict", model, tmp_path / "new.tsv", "--out", tmp_path / "out.tsv")
     assert result.exit_code == 0, result.output
     out = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
     check([dict(zip(out[0], line, strict=True)) for line in out[1:]], rows, model)
@@ -88,7 +83,7 @@ def test_a_tsv_has_no_quotes_and_reads_back(model, tmp_path):
     # A table with cells that a tab would cut is written with blanks in their place.
     (tmp_path / "new.csv").write_text(written(ROWS))
     args = (tmp_path / "new.csv", "--text-columns", "text", "--out", tmp_path / "b.tsv")
-    assert run(model, *args).exit_code == 0
+    assert run("predict", model, *args).exit_code == 0
     cells = [line.split("\t") for line in (tmp_path / "b.tsv").read_text().splitlines()]
     assert [len(row) for row in cells] == [6] * 4
     assert [row[1] for row in cells[1:]] == [
@@ -101,7 +96,7 @@ def test_a_tsv_has_no_quotes_and_reads_back(model, tmp_path):
 def test_json_lines_keep_their_fields(model, tmp_path):
     rows = [{"text": "win money", "id": 7, "more": {"a": [1, None]}}, {"text": "lunch", "by": "é"}]
     (tmp_path / "new.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    result = run(model, tmp_path / "new.jsonl")
+    result = run("predict", model, tmp_path / "new.jsonl")
     assert result.exit_code == 0, result.output
     found = [json.loads(line) for line in result.stdout.splitlines()]
     loaded = DiceSequenceClassifier.from_pretrained(model)
@@ -112,17 +107,17 @@ def test_json_lines_keep_their_fields(model, tmp_path):
         assert {
             name: row[name] for name in row if name not in ("predicted", "probability")
         } == given
-    assert run(model, tmp_path / "new.jsonl", "--out", tmp_path / "a.csv").exit_code == 0
+    assert run("predict", model, tmp_path / "new.jsonl", "--out", tmp_path / "a.csv").exit_code == 0
     (first, second) = table_of((tmp_path / "a.csv").read_text())
     assert (first["more"], second["more"], second["by"]) == ('{"a": [1, null]}', "", "é")
 
 
 def test_columns_without_names_get_numbers(model, tmp_path):
     (tmp_path / "bare.tsv").write_text("".join(f"{text}\tham\n" for text in TEXTS))
-    result = run(model, tmp_path / "bare.tsv")
+    result = run("predict", model, tmp_path / "bare.tsv")
     assert result.exit_code == 1
-    assert "say which hold the text with text_columns" in " ".join(result.output.split())
-    result = run(model, tmp_path / "bare.tsv", "--text-columns", "0")
+    assert "say which hold the text with text_columns" in said(result)
+    result = run("predict", model, tmp_path / "bare.tsv", "--text-columns", "0")
     lines = [line.split("\t") for line in result.stdout.splitlines()]
     assert lines[0] == ["0", "1", "predicted", "probability"]
     assert [line[:2] for line in lines[1:]] == [[text, "ham"] for text in TEXTS]
@@ -133,18 +128,18 @@ def test_a_text_on_each_line_has_its_label_before_it(model, tmp_path, name):
     (tmp_path / name).write_text("win money\nlunch\n")
     labels = DiceSequenceClassifier.from_pretrained(model).predict(["win money", "lunch"])
     wanted = f"{labels[0]}\twin money\n{labels[1]}\tlunch\n"
-    assert run(model, tmp_path / name).stdout == wanted
-    piped = CliRunner().invoke(app, ["predict", str(model), "-"], input="win money\nlunch\n")
+    assert run("predict", model, tmp_path / name).stdout == wanted
+    piped = run("predict", model, "-", text="win money\nlunch\n")
     assert piped.stdout == wanted
 
 
 def test_a_column_of_that_name_is_refused_before_the_work(model, tmp_path):
     (tmp_path / "a.csv").write_text("text,predicted\nwin,ham\n")
-    result = run(model, tmp_path / "a.csv", "--out", tmp_path / "b.csv", "--text-columns", "text")
-    assert result.exit_code == 1
-    assert "has a column 'predicted', which its predictions would get: rename it" in " ".join(
-        result.output.split()
+    result = run(
+        "predict", model, tmp_path / "a.csv", "--out", tmp_path / "b.csv", "--text-columns", "text"
     )
+    assert result.exit_code == 1
+    assert "has a column 'predicted', which its predictions would get: rename it" in said(result)
     assert not (tmp_path / "b.csv").exists()
 
 
@@ -154,7 +149,7 @@ def test_pairs(tiny_backbone, tmp_path):
     pairs.save_pretrained(tmp_path / "p")
     cells = "".join(f"{i},{a},{b}\n" for i, (a, b) in enumerate(PAIRS))
     (tmp_path / "p.csv").write_text("id,sentence1,sentence2\n" + cells)
-    found = table_of(run(tmp_path / "p", tmp_path / "p.csv").stdout)
+    found = table_of(run("predict", tmp_path / "p", tmp_path / "p.csv").stdout)
     assert [row["predicted"] for row in found] == [str(label) for label in pairs.predict(PAIRS)]
 
 
@@ -166,7 +161,9 @@ def test_a_pipe_is_written_through(model, tmp_path):
         target=lambda: read.append((tmp_path / "pipe").read_text()), daemon=True
     )
     reader.start()
-    result = run(model, tmp_path / "a.csv", "--out", tmp_path / "pipe")  # without --force
+    result = run(
+        "predict", model, tmp_path / "a.csv", "--out", tmp_path / "pipe"
+    )  # without --force
     assert result.exit_code == 0, result.output
     reader.join(20)
     assert read[0].startswith("id,text,predicted,probability\n1,win money,")
@@ -179,7 +176,7 @@ def test_a_file_named_json_holds_one_array(model, tmp_path):
         lines, array = tmp_path / "out.jsonl", tmp_path / "out.json"
         for out in (lines, array):
             args = (tmp_path / "new.jsonl", *options, "--out", out, "--force")
-            assert run(model, *args).exit_code == 0
+            assert run("predict", model, *args).exit_code == 0
         found = json.loads(array.read_text())
         assert found == [json.loads(line) for line in lines.read_text().splitlines()]
         assert len(found) == 2
@@ -194,6 +191,6 @@ def test_a_file_to_predict_is_read_once(model, tmp_path, monkeypatch):
         return read_bytes(self)
 
     monkeypatch.setattr(Path, "read_bytes", reading)
-    result = run(model, tmp_path / "new.csv")
+    result = run("predict", model, tmp_path / "new.csv")
     assert [line.split("\t")[1] for line in result.output.splitlines()] == ["win money", "lunch"]
     assert read.count("new.csv") == 1

@@ -8,16 +8,11 @@ import io
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from skdice import DiceEntityRecognizer, DiceQuestionAnswerer, DiceSequenceClassifier
-from skdice.cli.app import app
 from skdice.datasets import read_table
+from tests.cli.running import run, said
 from tests.data import LABEL_SETS, LABELS, TEXTS
-
-
-def predict(*args, text=None):
-    return CliRunner().invoke(app, ["predict", *map(str, args)], input=text)
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +34,19 @@ def test_a_file_keeps_the_ids_that_standard_input_keeps(folder, tmp_path):
     rows = [{"text": text, "id": i, "more": [i]} for i, text in enumerate(TEXTS)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "a.jsonl").write_text(lines)
-    piped = predict(folder / "c", "-", "--format", "jsonl", text=lines)
-    shown = predict(folder / "c", tmp_path / "a.jsonl", "--format", "jsonl")
+    piped = run("predict", folder / "c", "-", "--format", "jsonl", text=lines)
+    shown = run("predict", folder / "c", tmp_path / "a.jsonl", "--format", "jsonl")
     assert [json.loads(line)["id"] for line in shown.stdout.splitlines()] == [*range(len(rows))]
     assert shown.stdout == piped.stdout
     table = "id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(TEXTS))
     (tmp_path / "a.csv").write_text(table)
-    shown = predict(folder / "c", tmp_path / "a.csv", "--format", "jsonl")
+    shown = run("predict", folder / "c", tmp_path / "a.csv", "--format", "jsonl")
     found = [json.loads(line)["id"] for line in shown.stdout.splitlines()]
     assert found == [str(i) for i in range(len(rows))]
     # So does a recognizer, of tables too.
     found = [
-        json.loads(line) for line in predict(folder / "r", tmp_path / "a.csv").stdout.splitlines()
+        json.loads(line)
+        for line in run("predict", folder / "r", tmp_path / "a.csv").stdout.splitlines()
     ]
     assert [(row["id"], row["text"]) for row in found] == [
         (str(i), text) for i, text in enumerate(TEXTS)
@@ -61,7 +57,7 @@ def test_a_file_keeps_the_ids_that_standard_input_keeps(folder, tmp_path):
 def test_several_labels_are_read_again(folder, tmp_path, name):
     table = "id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(TEXTS))
     (tmp_path / "a.csv").write_text(table)
-    result = predict(folder / "s", tmp_path / "a.csv", "--out", tmp_path / name)
+    result = run("predict", folder / "s", tmp_path / "a.csv", "--out", tmp_path / name)
     assert result.exit_code == 0, result.output
     X, y = read_table(tmp_path / name, text_columns="text", label_column="predicted")
     expected = DiceSequenceClassifier.from_pretrained(folder / "s").predict_labels(TEXTS)
@@ -73,7 +69,7 @@ def test_several_labels_are_read_again(folder, tmp_path, name):
             assert json.loads(line)["probability"] == pytest.approx(row[row > 0.5], abs=1e-5)
     # Lines of texts are, as well.
     (tmp_path / "a.txt").write_text("\n".join(TEXTS))
-    assert predict(folder / "s", tmp_path / "a.txt", "--out", tmp_path / "b").exit_code == 0
+    assert run("predict", folder / "s", tmp_path / "a.txt", "--out", tmp_path / "b").exit_code == 0
     how = {"text_columns": 1, "label_column": 0, "header": False}
     assert read_table(tmp_path / "b", **how) == (TEXTS, list(expected))
 
@@ -84,22 +80,30 @@ def test_the_name_of_the_output_is_obeyed_or_refused(folder, tmp_path):
     (tmp_path / "a.txt").write_text("win money\nlunch\n")
     for model, file, name in (("q", "q.json", "x.csv"), ("q", "q.json", "x.tsv"),
                               ("r", "a.txt", "x.csv")):  # fmt: skip
-        result = predict(folder / model, tmp_path / file, "--out", tmp_path / name)
+        result = run("predict", folder / model, tmp_path / file, "--out", tmp_path / name)
         assert result.exit_code == 2
         assert "table" in result.output
         assert not (tmp_path / name).exists()
-    assert predict(folder / "q", tmp_path / "q.json", "--out", tmp_path / "x.json").exit_code == 0
+    assert (
+        run("predict", folder / "q", tmp_path / "q.json", "--out", tmp_path / "x.json").exit_code
+        == 0
+    )
     assert set(json.loads((tmp_path / "x.json").read_text())) == {"x"}
     out = tmp_path / "x.jsonl"
-    assert predict(folder / "q", tmp_path / "q.json", "--out", out).exit_code == 0
+    assert run("predict", folder / "q", tmp_path / "q.json", "--out", out).exit_code == 0
     assert [*json.loads(out.read_text())] == ["id", "question", "answer"]
     # Labels of plain lines are a table where its name says so, and JSON lines.
     labels = DiceSequenceClassifier.from_pretrained(folder / "c").predict(["win money", "lunch"])
-    assert predict(folder / "c", tmp_path / "a.txt", "--out", tmp_path / "y.csv").exit_code == 0
+    assert (
+        run("predict", folder / "c", tmp_path / "a.txt", "--out", tmp_path / "y.csv").exit_code == 0
+    )
     rows = list(csv.DictReader(io.StringIO((tmp_path / "y.csv").read_text())))
     assert [*rows[0]] == ["text", "predicted", "probability"]
     assert [row["predicted"] for row in rows] == labels.tolist()
-    assert predict(folder / "c", tmp_path / "a.txt", "--out", tmp_path / "y.jsonl").exit_code == 0
+    assert (
+        run("predict", folder / "c", tmp_path / "a.txt", "--out", tmp_path / "y.jsonl").exit_code
+        == 0
+    )
     found = [json.loads(line) for line in (tmp_path / "y.jsonl").read_text().splitlines()]
     assert [row["label"] for row in found] == labels.tolist()
 
@@ -109,13 +113,13 @@ def test_columns_of_standard_input_are_obeyed_or_refused(folder, tmp_path):
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     for model in ("c", "r"):
         args = (folder / model, "-", "--format", "jsonl", "--text-columns", "words")
-        result = predict(*args, text=lines)
+        result = run("predict", *args, text=lines)
         assert result.exit_code == 0, result.output
         found = [json.loads(line) for line in result.stdout.splitlines()]
         assert [(row["text"], row["id"]) for row in found] == [("free money", i) for i in range(70)]
-        result = predict(*args, text="win money\nlunch\n")
+        result = run("predict", *args, text="win money\nlunch\n")
         assert result.exit_code == 1
-        assert "is not in 'standard input'" in " ".join(result.output.split())
+        assert "is not in 'standard input'" in said(result)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -132,15 +136,17 @@ def test_standard_input_is_as_a_file_of_the_same_content(folder, tmp_path, text,
     content = gzip.compress(text.encode()) if packed else text.encode()
     (tmp_path / "a").write_bytes(content)
     options = ("--text-columns", "text") if text.startswith("id,") else ()
-    shown = predict(folder / "c", tmp_path / "a", *options)
+    shown = run("predict", folder / "c", tmp_path / "a", *options)
     assert shown.exit_code == 0, shown.output
     assert shown.stdout
-    assert predict(folder / "c", "-", *options, text=content).stdout == shown.stdout
+    assert run("predict", folder / "c", "-", *options, text=content).stdout == shown.stdout
 
 
 def test_questions_without_ids_have_numbers(folder):
     record = {"question": "who", "context": "anna went to paris"}
-    result = predict(folder / "q", "-", text="".join(json.dumps(record) + "\n" for _ in range(70)))
+    result = run(
+        "predict", folder / "q", "-", text="".join(json.dumps(record) + "\n" for _ in range(70))
+    )
     assert result.exit_code == 0, result.output
     found = [json.loads(line)["id"] for line in result.stdout.splitlines()]
     assert found == [str(i) for i in range(70)]
@@ -149,7 +155,7 @@ def test_questions_without_ids_have_numbers(folder):
 def test_convert_refuses_the_options_of_tables(tmp_path):
     row = {"text": "Ann sings", "entities": [[0, 3, "PER"]], "id": 7}
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
-    args = ["convert", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--to", "prodigy"]
-    assert CliRunner().invoke(app, [*args, "--label-column", "entities"]).exit_code == 2
-    assert CliRunner().invoke(app, args).exit_code == 0
+    args = ("convert", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--to", "prodigy")
+    assert run(*args, "--label-column", "entities").exit_code == 2
+    assert run(*args).exit_code == 0
     assert json.loads((tmp_path / "b.jsonl").read_text())["id"] == 7

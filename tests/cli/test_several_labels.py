@@ -6,17 +6,12 @@ import csv
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from skdice.cli.app import app
 from skdice.datasets import read_dataset, read_table
+from tests.cli.running import run, said
 from tests.estimators.test_several_labels import COLUMNS, NAMES, ROWS, TEXTS
 
 NAMED = [sorted(row) for row in NAMES]
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture
@@ -82,9 +77,7 @@ def test_the_life_of_a_model(files, tiny_backbone):
     train = ["train", file, "--out", model, "--backbone", tiny_backbone, "--loss", "ce", *columns]
     result = run(*train, "--max-epochs", 40, "--lr", "1e-2", "--batch-size", 8)
     assert result.exit_code == 0, result.output
-    assert "examples: spam 12, (no label) 6, money 6, travel 6; 0.3 neg" in " ".join(
-        result.output.split()
-    )
+    assert "examples: spam 12, (no label) 6, money 6, travel 6; 0.3 neg" in said(result)
     result = run("evaluate", model, file, "--json", "--report", files / "page.html")
     scores = json.loads(result.stdout)
     assert [scores[name]["support"] for name in COLUMNS] == [6, 12, 6]
@@ -112,19 +105,39 @@ def test_cells_that_are_not_known(files, tiny_backbone):
     assert result.exit_code == 0, result.output
     known = sum(line.endswith(",1") for line in lines)
     assert 0 < known < 6
-    assert f"travel {known};" in " ".join(result.output.split())
+    assert f"travel {known};" in said(result)
     result = run("evaluate", model, file, "--json", "--report", page)
     assert json.loads(result.stdout)["travel"]["support"] == known
     assert f"<td>{known}</td>" in page.read_text()
 
 
-def test_one_label_is_evaluated(files, tiny_backbone):
-    one = ["--label-columns", "money"]
-    train = ["train", files / "a.csv", "--out", files / "m", "--backbone", tiny_backbone, *one]
-    assert run(*train, "--loss", "ce", "--max-epochs", 1).exit_code == 0
-    result = run("evaluate", files / "m", files / "a.csv", "--json")
+TOXIC = "text,toxic,threat,insult\n" + "anna sings,1,0,0\nbob sleeps,0,0,1\nit rains,0,0,0\n" * 3
+RARE = (
+    "b.csv",
+    "text,toxic,threat,insult\nanna sleeps,0,1,1\n",
+    "toxic,threat,insult",
+    "threat",
+    1,
+)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "label", "support"), [("a.csv", TOXIC, "toxic", "toxic", 3), RARE]
+)
+def test_one_label_and_one_without_a_positive_are_classes(
+    tmp_path, tiny_backbone, name, text, columns, label, support
+):
+    (tmp_path / "a.csv").write_text(TOXIC)
+    (tmp_path / name).write_text(text)
+    how = ("--backbone", tiny_backbone, "--max-epochs", 1, "--label-columns", columns)
+    result = run("train", tmp_path / "a.csv", "--out", tmp_path / "m", *how)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["money"]["support"] == 6
+    if label == "threat":
+        assert "examples: (no label) 3, insult 3, toxic 3, threat 0; 0.5 neg" in said(result)
+    result = run("evaluate", tmp_path / "m", tmp_path / name, "--label-columns", columns, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)[label]["support"] == support
 
 
 def test_compare_keeps_the_f1_of_each_label(files, tiny_backbone):
@@ -134,5 +147,5 @@ def test_compare_keeps_the_f1_of_each_label(files, tiny_backbone):
     result = run("compare", "--train", files / "a.csv", *how, *named)
     assert result.exit_code == 0, result.output
     figures = json.loads((out / "comparison.json").read_text())
-    assert "f1 of travel" in figures["rows"][0]
+    assert "f1 of travel" in figures["rows"][0]["runs"][0]
     assert (out / "comparison.png").is_file()
