@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -44,13 +44,16 @@ from skdice.model_selection.studies import (
 from skdice.model_selection.trials import FullFits, cv_results, ended_trials
 
 
-def _explain_no_score(study: Any, params: Mapping[str, Any]) -> NoReturn:
+def _explain_no_score(study: Any, full: FullFits) -> NoReturn:
     """Raise the error of the last trial that failed, or say that there was none."""
+    if full.error is not None and type(full.error) is not ValueError:
+        raise full.error
     errors = [record.error for _, record in ended_trials(study) if record.error]
     if not errors:
         raise ValueError("no trial has a score: give n_trials, timeout or the pruner more room")
-    got = ["X", "y", *params]
-    raise ValueError(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
+    got = ["X", "y", *full.fit_params]
+    message = f"every trial failed (fit got {got}), the last with: {errors[-1]}"
+    raise ValueError(message) from full.error
 
 
 @dataclass(eq=False, repr=False)
@@ -239,7 +242,7 @@ class LossSearchCV(BaseSearchCV):
         self.strategy_: str = self._choose(full, losses)
         self._search(full, identity_of(self, spaces, splits))
         if not hasattr(self, "best_index_"):
-            _explain_no_score(self.study_, params)
+            _explain_no_score(self.study_, full)
         if self.refit:
             self._refit(full, X, y, params)
         return self
@@ -301,7 +304,7 @@ class LossSearchCV(BaseSearchCV):
         ended = zip(ended_trials(heads), self.heads_["params"], strict=True)
         scored = [(t.params, p, r.scores) for (t, r), p in ended if np.isfinite(r.mean)]
         if not scored:
-            _explain_no_score(heads, full.fit_params)
+            _explain_no_score(heads, full)
         asked, params, scores = zip(*scored, strict=True)
         best = finalists(params, np.array(scores), self.n_finalists)
         for i in best:

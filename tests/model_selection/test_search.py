@@ -267,7 +267,7 @@ def test_second_fit_forgets_the_first():
     assert not hasattr(found, "best_estimator_")
     assert not hasattr(found, "n_features_in_")
     assert "C" in found.best_params_
-    with pytest.raises(AttributeError, match="no best estimator"):
+    with pytest.raises(AttributeError, match="has no attribute 'predict'"):
         found.predict(X)
     results = found.cv_results_
     with pytest.warns(FitFailedWarning), pytest.raises(ValueError, match="every trial failed"):
@@ -531,7 +531,7 @@ def test_a_scorer_of_several_scores_fails():
     several = dict(estimator=LogisticRegression(), scoring=lambda *_: {"a": 0.5, "b": 0.6})
     with (
         pytest.warns(FitFailedWarning),
-        pytest.raises(ValueError, match=r"every trial failed .*not 'dict'"),
+        pytest.raises(TypeError, match="a real number, not 'dict'"),
     ):
         search({"C": [1.0]}, **several).fit(X, Y)
 

@@ -62,7 +62,7 @@ class HeadData:
         background = "O" if self.tagging and "O" in self.y else None
         if self.is_text:
             given = self.estimator.get_params(deep=False)
-            how = {"lr": LR, "batch_size": BATCH_SIZE[self.tagging]}
+            how: dict[str, Any] = {"lr": LR, "batch_size": BATCH_SIZE[self.tagging]}
             how |= {name: given[name] for name in OF_ESTIMATOR if name in given}
             how["max_epochs"] = epochs_for(self.estimator, max(map(len, train_rows)))
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
