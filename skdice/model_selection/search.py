@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,12 +35,7 @@ from skdice.model_selection.checks import (
 from skdice.model_selection.heads.finalists import finalists
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
 from skdice.model_selection.spaces import as_spaces, check_space, import_optuna
-from skdice.model_selection.studies import (
-    identity_of,
-    new_study,
-    open_study,
-    optuna_log,
-)
+from skdice.model_selection.studies import identity_of, new_study, open_study, optuna_log
 from skdice.model_selection.trials import FullFits, cv_results, ended_trials
 
 
@@ -194,6 +189,9 @@ class LossSearchCV(BaseSearchCV):
     error_score: Any = np.nan
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self.estimator)
 
     @partial(all_or_nothing, of=Exception)  # an interrupted search keeps its finished trials
     def fit(self, X: Data, y: Data | None = None, **params: Any) -> Self:
