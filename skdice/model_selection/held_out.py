@@ -20,5 +20,8 @@ def rows_to_test(task: Any, X: Any, y: Any, seed: int) -> tuple[np.ndarray, np.n
     if (groups := files.groups(X)) is not None:
         splitter = GroupShuffleSplit(1, test_size=0.2, random_state=seed)
         return next(splitter.split(rows, groups=groups))
-    held = held_out_rows(len(rows), -(-len(rows) // 5), seed, files.split_strata(y))
+    strata = files.split_strata(y)
+    if strata is not None and strata.ndim == 1 and 1 in np.unique(strata, return_counts=True)[1]:
+        raise ValueError("a label has one row only: give --test (X_test), or leave that row out")
+    held = held_out_rows(len(rows), -(-len(rows) // 5), seed, strata)
     return np.delete(rows, held), held
