@@ -118,8 +118,8 @@ def labelled_rows(source: Source, asked: Asked) -> Reading:
     table, notes = _of_tool(source, asked, True) or (_load(source), [])
     if table.width < 2:
         problem = f"one column only, {table.shown([0])}; a text and a label are needed"
-        problem += ": check the parameter separator, or read sentences with a token and its tag "
-        problem += "on each line by read_dataset, with task='tagging'"
+        problem += ": check the parameter separator; for sentences with a token and its tag on "
+        problem += "each line, give task='tagging' to read_dataset"
         raise source.fault(table.rows[0][0], problem)
     texts, labels = _columns(table, asked)
     if table.names is None and source.header is None:
