@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
-from skdice._types import Rows
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
@@ -29,9 +29,6 @@ class DiceMRCTagger(TransformerEstimator):
     For every word, one head predicts whether an entity of that type starts there, and one whether
     it ends there. A third predicts for every pair of words whether they are the borders of one
     entity. Entities may be nested.
-
-    `fit` takes as ``X`` a list of lists of str, the tokens, and as ``y`` for each sentence its
-    tags, or its spans ``(type, start, end)`` in tokens with the end exclusive.
 
     Parameters
     ----------
@@ -135,6 +132,39 @@ class DiceMRCTagger(TransformerEstimator):
     threshold_: float = field(init=False)
 
     _saved: ClassVar[tuple[str, ...]] = ("queries_", "scheme_", "max_span_length_", "threshold_")
+
+    def fit(
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
+    ) -> Self:
+        """Fine-tune on sentences with entities.
+
+        Parameters
+        ----------
+        X : list of lists of str
+            Tokens.
+        y : list of lists of str, or list of lists of (type, start, end)
+            Tags, or spans in tokens with the end exclusive; spans may be nested.
+        sample_weight : array of shape (n_sentences,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation sentences: scored after each epoch, and used by `early_stopping`. Some of
+            their types may be missing from `y`, but not all.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is loaded; the message names the sentence.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Tags as in training, or spans if training had spans.

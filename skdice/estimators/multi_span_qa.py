@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skdice._compat import Interval, StrOptions
-from skdice._types import Rows
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.inputs.answers import MISALIGNED
@@ -24,10 +24,6 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
 
     Question and context are read together, and the words of the context are tagged in IOB2, so the
     losses for rare tags apply. `DiceQuestionAnswerer` gives one answer at most.
-
-    `fit` takes as ``X`` a list of (question, context), or an array or frame of shape (n, 2), and as
-    ``y`` for each question its answers: a list of ``(start, text)``, with the character at which
-    each starts, SQuAD's dicts, or None or [] for no answer.
 
     Parameters
     ----------
@@ -82,6 +78,38 @@ class DiceMultiSpanAnswerer(DiceTokenClassifier):
     max_question_length: int = 64
     on_misaligned: str = "raise"
     scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter
+
+    def fit(
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
+    ) -> Self:
+        """Fine-tune on questions with their contexts and answers.
+
+        Parameters
+        ----------
+        X : list of (question, context), array or frame of shape (n, 2)
+        y : list
+            For each question its answers: a list of ``(start, text)``, with the character at which
+            each starts, SQuAD's dicts, or None or [] for no answer.
+        sample_weight : array of shape (n,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation questions: scored after each epoch, and used by `early_stopping`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is trained; the message names the question.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Answers to each question.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
-from skdice._types import Rows
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.inputs.answers import MISALIGNED
@@ -32,10 +32,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
     context (56 to 1 in SQuAD 1.1, 82 to 1 in 2.0, by the paper's Table 1), which is what the
     overlap losses are for. A token's probability is a softmax over the positions of its window, as
     in BERT; ``loss="ce"`` is the usual cross-entropy of the true positions.
-
-    `fit` takes as ``X`` a list of (question, context), or an array or frame of shape (n, 2), and as
-    ``y`` for each question ``(start, text)``, with the character at which it starts, a list of
-    them, SQuAD's dicts, or None or [] for no answer.
 
     Parameters
     ----------
@@ -110,6 +106,39 @@ class DiceQuestionAnswerer(TransformerEstimator):
     batch_size: int = 16
 
     null_threshold_: float = field(init=False)
+
+    def fit(
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
+    ) -> Self:
+        """Fine-tune on questions with their contexts and answers.
+
+        Parameters
+        ----------
+        X : list of (question, context), array or frame of shape (n, 2)
+        y : list
+            For each question ``(start, text)``, with the character at which it starts, a list of
+            them, SQuAD's dicts, or None or [] for no answer.
+        sample_weight : array of shape (n,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation questions: scored after each epoch, used by `early_stopping`, and to tune
+            `null_threshold`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is loaded; the message names the question.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skdice._compat import StrOptions
-from skdice._types import Rows
+from skdice._types import ArrayLike, Rows
 from skdice.estimators._documented import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.inputs.answers import MISALIGNED
@@ -27,20 +27,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     Words are tagged by `DiceTokenClassifier` in IOB2, and the tags give entities with their
     characters. A pipeline of transformers with ``aggregation_strategy="first"`` gives the same ones
     from the folder that `save_pretrained` writes (see `pipeline_entities`).
-
-    `fit` takes as ``X`` texts of any length: a list of str, an array of shape (n,) or (n, 1), a
-    Series or a frame of one column. As ``y`` it takes for each text a list of its entities: tuples
-    ``(start, end, label)``, in Python's characters with the end exclusive, or dicts or objects with
-    these names. Those of other tools are read too: ``start_offset`` (Doccano), ``entity_group``
-    (pipelines of transformers), ``start_char`` and ``label_`` (spaCy) and the like. Of entities
-    that share words the longest is trained on. A `MisalignedWarning` counts those that do not fit
-    the words or overlap, and shows the first.
-
-    A label of None marks a region that was not annotated: its words do not count in the loss, in
-    class counts or in scores. The label ``"O"`` marks one that was, and holds no entity. So where
-    only some entities were marked, give ``[[*row, (0, len(text), None)] for text, row in zip(X,
-    y)]``, with some regions of "O": without any, a recognizer would learn to find entities
-    everywhere.
 
     Parameters
     ----------
@@ -113,6 +99,53 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     def classes_(self) -> np.ndarray:  # type: ignore[override]
         """The entity types, sorted."""
         return np.array(sorted({split_tag(tag)[1] for tag in self.tags_.tolist() if tag != "O"}))
+
+    def fit(
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
+    ) -> Self:
+        """Fine-tune on texts with their entities.
+
+        Parameters
+        ----------
+        X : list of str, array of shape (n,) or (n, 1), Series or frame of one column
+            Texts of any length.
+        y : list of lists of entities
+            For each text its entities: tuples ``(start, end, label)``, in Python's characters with
+            the end exclusive, or dicts or objects with these names. Those of other tools are read
+            too: ``start_offset`` (Doccano), ``entity_group`` (pipelines of transformers),
+            ``start_char`` and ``label_`` (spaCy) and the like. A label of None marks a region that
+            was not annotated: its words do not count in the loss, in class counts or in scores.
+            The label ``"O"`` marks one that was, and holds no entity. So where only some entities
+            were marked, ``[[*row, (0, len(text), None)] for text, row in zip(X, y)]``, with some
+            regions of "O": without any, a recognizer would learn to find entities everywhere. Of
+            entities that share words the longest is trained on.
+        sample_weight : array of shape (n_texts,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation texts: scored after each epoch, and used by `early_stopping`. Some of their
+            types may be missing from `y`, but not all.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is trained; the message names text and
+            entity.
+
+        Warns
+        -----
+        MisalignedWarning
+            If entities do not fit the words or overlap; it counts them and shows the first.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Entities of each text.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skdice._compat import HasMethods, StrOptions
-from skdice._types import Data, Rows, Sampler
+from skdice._types import ArrayLike, Data, Rows, Sampler
 from skdice.engine.vectors import BLOCK, frozen_vectors, unfitted_copy, vectors_of_rows
 from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
@@ -27,12 +27,6 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
-
-    `fit` takes as ``X`` a list of str or of pairs, an array of shape (n,), (n, 1) or (n, 2), a
-    Series or a frame; as ``y`` labels of shape (n,), or for a multi-label problem 0/1 rows (an
-    array, sparse matrix or frame of shape (n, n_labels)), or a list, tuple or set of names for each
-    text. `predict` then gives 0/1 rows in the order of ``classes_``, and `predict_labels` the
-    names.
 
     Parameters
     ----------
@@ -104,6 +98,40 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
     positive_: int = field(init=False)
 
     _saved: ClassVar[tuple[str, ...]] = ("classes_", "multilabel_", "n_features_in_")
+
+    def fit(
+        self,
+        X: Rows,
+        y: Data,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Data | None = None,
+    ) -> Self:
+        """Fine-tune on labelled texts.
+
+        Parameters
+        ----------
+        X : list of str or of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
+        y : array of shape (n,), or array, sparse matrix or frame of shape (n, n_labels), or lists
+            Labels; or for a multi-label problem 0/1 rows, or a list, tuple or set of names for each
+            text. `predict` then gives 0/1 rows in the order of ``classes_``, and `predict_labels`
+            the names.
+        sample_weight : array of shape (n,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation texts: scored after each epoch, and used by `early_stopping`. Some of their
+            labels may be missing from `y`, but not all; of a multi-label problem none.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is loaded or trained.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def frozen_vectors(self, X: Rows) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._types import Data, Rows, Sampler
+from skdice._types import ArrayLike, Data, Rows, Sampler
 from skdice.engine.vectors import blocks, frozen_vectors, unfitted_copy
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import SpanScores
@@ -29,11 +29,6 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     Named entity recognition (IOB1, IOB2, IOE1, IOE2, BIOES, BMES, BILOU tags) and part-of-speech
     tagging (plain tags). Words are split into subwords and predicted at the first; sentences longer
     than the encoder are windowed, so every token gets a tag.
-
-    `fit` takes as ``X`` a list of lists of str, the tokens (a sentence may be empty), and as ``y``
-    a tag for each token. A token whose tag is None was not annotated: it does not count in the
-    loss, in counts of classes, or in scores. A `TagSchemeWarning` tells of tags that break the
-    scheme which fits `y` best: their number and the first.
 
     Parameters
     ----------
@@ -97,6 +92,45 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     scheme_: str = field(init=False)
 
     _saved: ClassVar[tuple[str, ...]] = ("classes_", "scheme_")
+
+    def fit(
+        self,
+        X: Rows,
+        y: Rows,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Rows | None = None,
+    ) -> Self:
+        """Fine-tune on tagged sentences.
+
+        Parameters
+        ----------
+        X : list of lists of str
+            Tokens; a sentence may be empty.
+        y : list of lists of str or None
+            One tag for each token. A token whose tag is None was not annotated: it does not count
+            in the loss, in counts of classes, or in scores.
+        sample_weight : array of shape (n_sentences,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation sentences: scored after each epoch, and used by `early_stopping`. Some of
+            their types may be missing from `y`, but not all.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is loaded; the message names the sentence.
+
+        Warns
+        -----
+        TagSchemeWarning
+            If tags break the scheme that fits `y` best; it names their number and the first.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Tags of every token.

@@ -179,38 +179,6 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
 
     # ---- training
 
-    def fit(
-        self,
-        X: Rows,
-        y: Data,
-        *,
-        sample_weight: Weights = None,
-        X_val: Rows | None = None,
-        y_val: Data | None = None,
-    ) -> Self:
-        """Fine-tune on rows and their targets.
-
-        Parameters
-        ----------
-        X, y : rows and targets
-            In the forms that the description of the class names.
-        sample_weight : array of shape (n,), default=None
-            A weight for each row.
-        X_val, y_val : as X and y, default=None
-            Validation rows: scored after each epoch, and used by `early_stopping`. Some of their
-            labels or types may be missing from `y`, but not all; of a multi-label problem none.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters or data, before anything is trained; the message names the row.
-        """
-        return self._fit(X, y, sample_weight, X_val, y_val)
-
     def _check_params(self, mode: Mode = "fresh", validated: bool = True) -> None:
         """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
         super()._check_params(mode, validated)
