@@ -323,13 +323,11 @@ class NetEstimator(OldNames):
         nothing = None if seen is None else self.task.nothing_found(self, seen)
         if nothing is not None:
             updates = self.net_.done_
-            other = "give null_threshold"
-            if self.task.has_classes:
-                other = "BiasTunedClassifier finds another"
             warn(
                 f"the fitted model {nothing}, in the whole last epoch. After {updates} updates at "
                 f"lr={self.lr_:g}: train longer (max_epochs), or at another lr. Where positives "
-                f"are rare, one half may be too high a threshold: {other}",
+                "are rare, another decision may find some: BiasTunedClassifier tunes it, and "
+                "readers have null_threshold or tune_threshold",
                 CollapseWarning,
             )
 

@@ -22,7 +22,7 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
     pairs: list[Any] = as_texts(X, may_be_empty=may_be_empty)
     if pairs and isinstance(pairs[0], str):
         raise ValueError("X holds single texts: each row must be a pair (question, context)")
-    short = []  # questions may be long, so that nothing but a warning tells of a swap
+    short = []  # a question may be long, so most must be, and that is a warning
     for i, (question, context) in enumerate(pairs):
         if not context.strip():
             raise ValueError(f"X[{i}] has an empty context (question {question[:60]!r}): drop it")
@@ -30,7 +30,7 @@ def as_questions(X: Any, *, may_be_empty: bool = False) -> list[tuple[str, str]]
             raise ValueError(f"X[{i}] has an empty question: drop it")
         if len(context) < len(question):
             short.append(i)
-    if short:
+    if 2 * len(short) > len(pairs):
         question, context = pairs[short[0]]
         warn(
             f"X[{short[0]}] has a context ({context[:40]!r}) shorter than its question "

@@ -120,6 +120,9 @@ class PartLabels(list[str]):
         super().__init__(names)
         self.unknown: set[str] = set(unknown)
 
+    def __repr__(self) -> str:
+        return f"PartLabels({[*self]}, unknown={sorted(self.unknown)})"
+
 
 def places_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The place of each label among `classes`, which holds them all in any order.

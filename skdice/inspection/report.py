@@ -208,9 +208,10 @@ def _classes(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples
     proba = np.asarray(estimator.predict_proba(X))
     items: Any = ([[(name,) for name in sorted(row)] for row in part] for part in (true, pred))
     classes, counts = row_counts(*items)
-    mean, heading, pictures = "micro average", "Mistakes that are furthest off", []
+    mean, pictures = "micro average", []
+    heading = "Mistakes whose probabilities are furthest off (by this much)"
     if not several:
-        mean, heading = "accuracy", "Mistakes with the highest probability"
+        mean, heading = "accuracy", "Mistakes with the highest probability (this one)"
         pictures = _confusion(partial(_draw_confusion, true, pred), classes)
     if len(names) == 2 and not several:
         at = int(getattr(model, "positive_", 1))
