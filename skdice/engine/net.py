@@ -48,6 +48,11 @@ LEAST_GAIN = 1.2  # by bfloat16, from which precision="auto" trains in it on a C
 MOST_SKIPPED = 10  # updates at the end of an epoch that end a fit
 
 
+def _shows_bars() -> bool:
+    """Return True in a terminal or notebook, and not where a log file is written."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
 class FineTuningNet(NeuralNet):
     """Fine-tune an `EncoderWithHead` on an `EncodedDataset`, in skorch's loop.
 
@@ -183,8 +188,7 @@ class FineTuningNet(NeuralNet):
         if not any(issubclass(kind, LRScheduler) for kind in kinds):
             found.append(("schedule", Schedule()))
         if self.verbose:
-            shown = sys.stderr.isatty() or "ipykernel" in sys.modules  # and not in a log file
-            bar = [("progress_bar", ProgressBar("count"))] if shown else []
+            bar = [("progress_bar", ProgressBar("count"))] if _shows_bars() else []
             found += [*bar, ("print_log", PrintLog("eager"))]
         return found
 

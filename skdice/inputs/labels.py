@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
+from itertools import chain
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -323,7 +324,7 @@ def _is_table(rows: list[Any]) -> bool:
     widths = {len(row) if is_ordered(row) else 0 for row in rows}
     if len(widths) != 1 or max(widths) < 2:
         return False
-    known = [value for row in rows for value in row if not is_missing(value)]
+    known = [value for value in chain.from_iterable(rows) if not is_missing(value)]
     return bool(known) and all(isinstance(value, Real) and value in (0, 1) for value in known)
 
 
