@@ -113,7 +113,7 @@ class NetEstimator(OldNames):
     task: ClassVar[Any]  # a Task
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "loss": "no_validation",  # `check_given` checks it
+        "loss": [str, Loss],
         **OF_NET,
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "device": [str],

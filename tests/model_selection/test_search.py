@@ -295,7 +295,8 @@ def test_optuna_logs_the_trials_of_a_search_that_asks_for_it(caplog, monkeypatch
     monkeypatch.setattr(logging.getLogger("optuna"), "propagate", True)
     for verbose, expected in ((0, []), (1, ["0", "1", "2"])):
         search({"lr": [0.1, 0.2]}, n_trials=3, verbose=verbose).fit(X, Y)
-        assert re.findall(r"Trial (\d) finished .* Best is", caplog.text) == expected
+        found = re.findall(r"Trial (\d) finished .* Best is", caplog.text)
+        assert [*dict.fromkeys(found)] == expected  # other tests may have added handlers
 
 
 class Never(optuna.pruners.BasePruner):
