@@ -61,7 +61,7 @@ def tag(backbone):
 
 
 def answer(backbone):
-    rows = [("who sings ?", "ann sings"), ("who ?", "ann sings in rome")]
+    rows = [("who sings ?", "ann sings"), ("who sings now ?", "ann sings")]
     model = DiceQuestionAnswerer(backbone=backbone, max_epochs=1, random_state=0)
     model.fit(rows, [(0, "ann"), (0, "ann")])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from skdice import DiceQuestionAnswerer
 from skdice.backbones import load_tokenizer
 from skdice.engine.encoded import EncodedDataset
 from skdice.exceptions import CollapseWarning, DataWarning, TruncationWarning
+from skdice.inputs.answers import as_questions
 from skdice.metrics import (
     answer_f1_score,
 )
@@ -293,3 +295,12 @@ def test_a_tuned_threshold_above_all_answers_is_told(tiny_backbone, monkeypatch)
     with pytest.warns(CollapseWarning, match="answers no validation question"):
         model = reader(tiny_backbone).fit(X, Y, X_val=X, y_val=Y)
     assert not any(model.predict(X))
+
+
+def test_a_swap_is_told_where_most_contexts_are_short():
+    short, usual = ("who sings and who sleeps ?", "ann"), ("who ?", "ann sings in rome")
+    with pytest.warns(DataWarning, match=r"X\[1\] has a context .* as 2 of 3 rows"):
+        as_questions([usual, short, short])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_questions([usual, usual, short])
