@@ -246,8 +246,6 @@ def test_no_warning_of_long_contexts_that_are_cut_into_windows(tiny_backbone, ca
 
 
 def test_short_contexts_and_long_questions(tiny_backbone):
-    with pytest.warns(UserWarning, match=r"X\[0\] has a context \('hello'\) shorter"):
-        reader(tiny_backbone).fit([("who said hello now", "hello"), *X], [(0, "hello"), *Y])
     with pytest.warns(DataWarning, match=r"X\[0\] .* as 2 of 2 rows: .*in that order"):
         model = reader(tiny_backbone).fit(
             [("a long one", "a b"), ("a long one", "b")], [(0, "a"), (0, "b")]
