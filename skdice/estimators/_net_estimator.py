@@ -326,7 +326,7 @@ class NetEstimator(OldNames):
         if nothing is not None:
             updates = self.net_.done_
             warn(
-                f"the fitted model {nothing}, in the whole last epoch. After {updates} updates at "
+                f"the fitted model {nothing}, in the last epoch. After {updates} updates at "
                 f"lr={self.lr_:g}: train longer (max_epochs), or at another lr. Where positives "
                 "are rare, another decision may find some: BiasTunedClassifier or BiasTunedTagger "
                 "tunes it, and readers have null_threshold or tune_threshold",
