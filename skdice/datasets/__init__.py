@@ -5,7 +5,7 @@ from skdice.datasets.annotations import read_annotations, write_annotations
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
 from skdice.datasets.dataset import Dataset, read_dataset
 from skdice.datasets.hub import from_hf
-from skdice.datasets.squad import read_squad, write_squad_predictions
+from skdice.datasets.squad import read_squad
 from skdice.datasets.texts import read_table, read_texts
 
 __all__ = [
@@ -21,5 +21,4 @@ __all__ = [
     "read_texts",
     "write_annotations",
     "write_conll",
-    "write_squad_predictions",
 ]

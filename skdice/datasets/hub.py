@@ -59,7 +59,11 @@ def from_hf(
     if len(columns) not in (1, 2):
         problem = "must name one column, or two for a pair"
         raise ValueError(f"text_columns={shown(text_columns)} {problem}")
-    rows = named_rows(dataset.select_columns(list(dict.fromkeys([*columns, label_column]))))
+    chosen = dataset.select_columns(list(dict.fromkeys([*columns, label_column])))
+    rows = [
+        {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}
+        for i, row in enumerate(chosen.with_format(None))
+    ]
     X = list(map(operator.itemgetter(*columns), rows))  # a value of one column, a tuple of two
     y = [row[label_column] for row in rows]
     if None in y:
@@ -76,15 +80,6 @@ def _features(dataset: Any) -> Any:
         what = f"has the splits {list(dataset)}" if isinstance(dataset, dict) else "is no dataset"
         raise TypeError(f"dataset {what}: give one split, such as dataset['train'], or a path")
     return features
-
-
-def named_rows(dataset: Any) -> list[dict[str, Any]]:
-    """The rows of one split, with class ids turned into names at any depth."""
-    features = _features(dataset)
-    return [
-        {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}
-        for i, row in enumerate(dataset.with_format(None))
-    ]
 
 
 def _named(value: Any, feature: Any, where: str) -> Any:

@@ -21,7 +21,6 @@ from skdice.datasets.conll import (
 )
 from skdice.datasets.formats._base import rest_of
 from skdice.datasets.options import OF_CELLS, check_options, refuse_unknown, without
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Reading, Row
 from skdice.datasets.source import Placed, Source
 from skdice.datasets.token_columns import DOCUMENT, TAG, TAG_NAMES, TOKEN_NAMES, has_entities
@@ -50,7 +49,7 @@ def tagged_rows(
     if source.is_json:
         return _listed_rows(source, source.values, options, labelled, nested)
     read = _reader_of(source)
-    is_named = isinstance(options.get("token_column"), str) and suffix_of(source.path) == ".csv"
+    is_named = isinstance(options.get("token_column"), str) and source.suffix == ".csv"
     if read is _table_rows or (read is None and is_named):
         return _table_rows(source, options, labelled)
     if read is records_in_cells:

@@ -43,9 +43,7 @@ def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
     result = run("predict", folder / "m", folder / "new.txt", "--format", format, "--out", out)
     assert result.exit_code == 0, result.output
     assert f"wrote 2 predictions to {out}" in said(result).replace("\n", "")
-    if format == "brat":
-        assert "AnnotatorNotes T1\tscore 0." in (out / "text-0.ann").read_text()
-    else:
+    if format != "brat":
         out.rename(tmp_path / "out.jsonl")
         out = tmp_path / "out.jsonl"
         assert (

@@ -121,7 +121,7 @@ def test_a_column_named_by_a_number(tmp_path):
     for column in (2021, "2021"):  # the command line gives a number
         data = read_dataset(path, label_column=column, text_columns=0, header=True)
         assert (data.X, data.y) == (["see you", "win now"], ["ham", "spam"])
-        assert data.table.given()["label_column"] == "2021"
+        assert data.table["label_column"] == "2021"
 
 
 def test_two_formats_that_both_fit_are_named(tmp_path):

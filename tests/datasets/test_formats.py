@@ -278,6 +278,8 @@ def test_encodings(tmp_path):
     [
         ("a.parquet", b"PAR1\x15\x04", "a Parquet file: read it with pandas"),
         ("a.xlsx", b"PK\x03\x04\x14\x00", "a spreadsheet: .*save it as CSV"),
+        ("a.csv.gz", b"\x1f\x8b\x08\x00", "packed by gzip: unpack it"),
+        ("a.spacy", b"\x78\x9c\xed\x00", "read it with spacy.tokens.DocBin"),
         ("a.ann", b"T1\tPerson 0 3\tAnn\n", "there is no file .*a.txt"),
     ],
 )

@@ -8,7 +8,6 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import datasets as hf
 import pytest
 
 from skdice.datasets import (
@@ -171,15 +170,6 @@ def test_cells_of_any_length(tmp_path):
     assert csv.field_size_limit() == before
 
 
-def test_fasttext(tmp_path):
-    text = "__label__spam win money\n__label__ham see you\n__label__ham __label__work so late\n"
-    path = put(tmp_path, "a.txt", text)
-    data = read_dataset(path)
-    assert data.X == ["win money", "see you", "so late"]
-    assert (data.task, data.y) == ("classification", [["spam"], ["ham"], ["ham", "work"]])
-    assert read_texts(path) == data.X
-
-
 # ---- JSON
 
 
@@ -224,12 +214,6 @@ def test_parquet_is_read_by_pandas(tmp_path):
     data = read_dataset(tmp_path / "a.parquet")
     assert (data.task, data.X, data.y) == ("classification", ["win", "see you"], ["spam", "ham"])
     assert read_texts(tmp_path / "a.parquet") == data.X
-
-
-def test_a_data_set_that_was_saved_names_from_hf(tmp_path):
-    hf.Dataset.from_dict({"text": ["a"], "label": ["x"]}).save_to_disk(tmp_path / "d")
-    with pytest.raises(ValueError, match=r"load_from_disk, and give one split to from_hf"):
-        read_dataset(tmp_path / "d")
 
 
 def test_half_a_surrogate_pair_names_its_line(tmp_path):
@@ -334,15 +318,3 @@ def test_a_file_is_opened_once_and_each_row_parsed_once(tmp_path, monkeypatch, n
     assert len(read_dataset(path)) == 6
     assert read == [path]
     assert len(parsed) == 6 * name.endswith("jsonl")
-
-
-def test_categories_of_spacys_documents(tmp_path):
-    spacy = pytest.importorskip("spacy")
-    docs = spacy.tokens.DocBin()
-    for text, name in (("win money", "spam"), ("see you", "ham")):
-        doc = spacy.blank("xx")(text)
-        doc.cats = {"spam": float(name == "spam"), "ham": float(name == "ham")}
-        docs.add(doc)
-    docs.to_disk(tmp_path / "a.spacy")
-    data = read_dataset(tmp_path / "a.spacy")
-    assert (data.task, data.y) == ("classification", ["spam", "ham"])

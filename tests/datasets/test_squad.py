@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_dataset, read_squad, write_squad_predictions
+from skdice.datasets import read_dataset, read_squad
 from skdice.inputs.answers import as_answers
 from skdice.inputs.sentences import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
@@ -37,8 +37,6 @@ def test_squad_files(tmp_path):
     assert read_squad(path, on_misaligned="expand")[1] == [[(0, "anna")], [(13, "paris")]]
     assert ids_of(path, on_misaligned="expand") == ["a", "c"]
     assert ids_of(path, on_misaligned="drop") == ["a"]
-    assert read_squad(path, with_answers=False)[1] == [[]] * 3
-    assert ids_of(path, with_answers=False) == ["a", "c", "d"]
     path.write_text(json.dumps(squad(good, good)))
     with pytest.raises(ValueError, match="question id 'a' twice"):
         read_squad(path)
@@ -58,16 +56,6 @@ def test_squad_files(tmp_path):
         path.write_text(json.dumps({"data": data}))
         with pytest.raises(ValueError, match=f"is not a SQuAD file: .* has no '{name}'"):
             read_squad(path)
-    out = write_squad_predictions(tmp_path / "p.json", ["a", "b"], ["anna", ""])
-    assert json.loads(out.read_text()) == {"a": "anna", "b": ""}
-    with pytest.raises(ValueError, match="twice"):
-        write_squad_predictions(out, ["a", "a"], ["x", "y"])
-    for bad in (None, float("nan"), 3, b"x"):
-        with pytest.raises(TypeError, match=r"predictions\[1\] is .*, not a string"):
-            write_squad_predictions(out, ["a", "b"], ["x", bad])
-        with pytest.raises((TypeError, ValueError), match="ids"):
-            write_squad_predictions(out, [bad, "3"], ["x", "y"])
-    assert json.loads(out.read_text()) == {"a": "anna", "b": ""}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +76,6 @@ def test_questions_say_what_they_are(tmp_path, fields, message):
     path.write_text(json.dumps(squad({"id": "q", "question": "who", **fields})))
     with pytest.raises(ValueError, match=message):
         read_squad(path)
-    assert read_squad(path, with_answers=False)[1] == [[]]
 
 
 def test_spans_and_answers_have_whole_borders():

@@ -24,7 +24,6 @@ from skdice.datasets.source import Source
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
 
-_SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
 _READ_PAST = "AMRENF*#"
 _PART = re.compile(r"[\w+,=@ -][\w.+,=@ -]*")  # of a file's name
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
@@ -83,9 +82,7 @@ def _documents(path: Path) -> set[Path]:
 
 
 def _spans(file: Path, encoding: str) -> Iterator[Span]:
-    content = read_text(file, encoding)
-    scores = {name: float(score) for name, score in _SCORE.findall(content)}
-    for number, line in enumerate(content.split("\n"), 1):
+    for number, line in enumerate(read_text(file, encoding).split("\n"), 1):
         name, _, rest = line.rstrip("\r").partition("\t")
         if not line.strip() or name[:1] in _READ_PAST:
             continue
@@ -96,7 +93,7 @@ def _spans(file: Path, encoding: str) -> Iterator[Span]:
         label, places, text = match.groups()
         pairs = (place.split() for place in places.split(";"))
         parts = tuple((int(start), int(end)) for start, end in pairs)
-        yield Span(parts, label, text, scores.get(name))
+        yield Span(parts, label, text)
 
 
 def _names_of(rows: list[Row]) -> list[str]:

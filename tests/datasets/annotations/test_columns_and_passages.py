@@ -34,7 +34,6 @@ def test_webanno(tmp_path):
     assert found.entities == [[(0, 6, "PER"), (15, 19, "LOC"), (24, 28, "MISC")]]
     data = read_dataset(path)
     assert (data.task, data.y) == ("entities", found.entities)
-    assert read_annotations(path, with_entities=False).entities == [[]]
 
 
 def test_webannos_layers_stacks_and_escapes(tmp_path):

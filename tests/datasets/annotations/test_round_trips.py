@@ -187,9 +187,7 @@ class Entity(NamedTuple):
 def test_scores_go_where_the_tool_has_a_place(tmp_path, format):
     rows = [[Entity(0, 3, "PER", 0.75, "Ann")], []]
     path = write_annotations(tmp_path / NAMES[format], ["Ann sings.", "No."], rows, format)
-    if format == "brat":
-        assert "#1\tAnnotatorNotes T1\tscore 0.750000\n" in (path / "text-0.ann").read_text()
-    elif format == "label-studio":
+    if format == "label-studio":
         first, second = json.loads(path.read_text())
         prediction = first["predictions"][0]
         assert prediction["score"] == prediction["result"][0]["score"] == 0.75
@@ -198,13 +196,13 @@ def test_scores_go_where_the_tool_has_a_place(tmp_path, format):
     elif format == "prodigy":
         first = json.loads(path.read_text().splitlines()[0])
         assert first["spans"][0]["score"] == 0.75
-    elif format != "conll":
+    elif format not in ("conll", "brat"):
         assert "0.75" in path.read_text()
     assert read_annotations(path).entities == [[(0, 3, "PER")], []]
 
 
-@pytest.mark.parametrize("source", sorted({*NAMES} - {"conll"}))
-@pytest.mark.parametrize("target", sorted({*NAMES} - {"conll"}))
+@pytest.mark.parametrize("source", sorted({*NAMES} - {"brat", "conll"}))
+@pytest.mark.parametrize("target", sorted({*NAMES} - {"brat", "conll"}))
 def test_scores_of_predictions_go_from_tool_to_tool(tmp_path, source, target):
     found = [(0, 3, "PER", 0.875), (13, 21, "LOC", 0.5)]
     texts, metadata = ["Ann lives in New York.", "Bob sings."], [{"id": "a"}, {"id": "b"}]
@@ -297,13 +295,6 @@ def test_an_earlier_file_stays_if_the_new_one_fails(tmp_path):
     assert (path / "annotation.conf").is_file()
     assert not (tmp_path / "one.txt").exists()
     assert read_annotations(path).texts == ["Ann", "Rome"]
-
-
-def test_a_spacy_file_without_spacy(tmp_path, without):
-    without("spacy")
-    (tmp_path / "a.spacy").write_bytes(b"x")
-    with pytest.raises(ImportError, match=r"pip install spacy"):
-        read_annotations(tmp_path / "a.spacy")
 
 
 # ---- metadata of any name
