@@ -133,11 +133,12 @@ def labelled_rows(source: Source, asked: Asked) -> Reading:
     columns = {"text": [table.named(i) for i in texts], "label": of_labels}
     options = None
     if not table.of_tool:  # a file of a tool needs none
-        how: dict[str, Any] = {asked.of_labels: of_labels, "label_separator": asked.separator}
+        how: dict[str, Any] = {"text_columns": columns["text"], asked.of_labels: of_labels}
+        how["label_separator"] = asked.separator
         if not source.is_json:
-            how |= {"separator": separator_of(source), "quoting": quotes(source)}
-            how |= {"header": table.names is not None}
-        how |= {"text_columns": columns["text"], "encoding": source.encoding}
+            how |= {"separator": separator_of(source), "header": table.names is not None}
+            how["quoting"] = quotes(source)
+        how["encoding"] = source.encoding
         options = {name: value for name, value in how.items() if value is not None}
     rows = [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
     return Reading(rows, [*notes, *skipped, *rejected], columns, options)
@@ -250,12 +251,10 @@ def _load_to_predict(source: Source, asked: Asked) -> Table:
     if source.is_json or source.separator or suffix == ".csv":
         return _load(source)
     first, is_asked = source.first_line, bool(asked.all or source.header)
-    if is_asked and "," in first and "\t" not in first:
+    if first.startswith("__label__") or (is_asked and "," in first and "\t" not in first):
         return _load(source)
     if is_asked or "\t" in first or suffix == ".tsv":
         return _load(source.again(separator="\t"))
-    if first.startswith("__label__"):
-        raise source.fault(1, "labels of fastText before the texts: write texts alone")
     lines = enumerate(source.iter_lines(), 1)
     return Table(source.path, None, [(n, [line]) for n, line in lines if line.strip()])
 
@@ -264,6 +263,9 @@ def _load(source: Source) -> Table:
     """The table of a file."""
     if source.is_json:
         return _load_records(source)
+    if source.first_line.startswith("__label__"):
+        problem = "labels as fastText has them: write a table of texts and labels, or texts alone"
+        raise source.fault("the first line", problem)
     return Table(source.path, *table_of(source))
 
 

@@ -215,14 +215,6 @@ def test_rows_without_a_header_lose_none(tmp_path):
         read_table(tmp_path / "b.tsv", label_column=0, text_columns=1)
     found = read_table(tmp_path / "b.tsv", label_column=0, text_columns=1, header=True)
     assert found == (TEXTS, ABAB)
-    news = '"3","Bears claw back","Short-sellers see green"\n"4","New ant","Deep in the woods"\n'
-    path = put(tmp_path, news, "a.csv")
-    with pytest.raises(ValueError, match=r"2 columns that may be text .*text_columns"):
-        read_table(path, label_column=0)
-    with pytest.raises(ValueError, match="header=True or header=False"):
-        read_table(path, label_column=0, text_columns=[1, 2])
-    X, y = read_table(path, label_column=0, text_columns=[1, 2], header=False)
-    assert (len(X), y) == (2, ["3", "4"])
 
 
 # ---- JSON, and what is neither text nor JSON
@@ -238,11 +230,6 @@ def test_json_records_and_numbers(tmp_path):
         assert data.task == "classification"
     with pytest.raises(ValueError, match="record 2: 5 is not a JSON object"):
         read_table(put(tmp_path, '[{"text": "a", "label": 1}, 5]', "a.json"))
-    spans = '{"id": 1, "text": "Ann sings", "label": [[0, 3, "PER"]]}\n'
-    data = read_dataset(put(tmp_path, spans, "a.jsonl"))
-    assert (data.X, data.y, data.task) == (["Ann sings"], [[(0, 3, "PER")]], "entities")
-    with pytest.raises(ValueError, match=r"task='entities'"):
-        read_table(tmp_path / "a.jsonl")
 
 
 def test_flat_squad(tmp_path):

@@ -211,9 +211,6 @@ def test_options_are_obeyed_or_refused(tmp_path):
     with pytest.raises(TypeError, match=r"label_column='mood' is no option of read_annotations.*"
                                         r"task='classification'"):  # fmt: skip
         read_dataset(path, task="entities", label_column="mood")
-    tokens = put(tmp_path, {"tokens": ["Ann"], "tags": ["O"]})
-    with pytest.raises(TypeError, match=r"header=True is no option .*task='classification'"):
-        read_dataset(tokens, header=True)
     table = tmp_path / "a.csv"
     table.write_text("text,label\na b,x\nc d,y\n")
     with pytest.raises(TypeError, match=r"comment=None is no option .*task='tagging'"):

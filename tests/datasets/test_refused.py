@@ -15,7 +15,6 @@ from skdice.datasets import (
     read_conll,
     read_dataset,
     read_table,
-    read_texts,
     write_annotations,
 )
 from tests.datasets.annotations.test_columns_and_passages import put
@@ -49,16 +48,6 @@ def test_a_line_is_counted_in_the_file_also_behind_a_text_of_several(tmp_path):
         read_table(path)
 
 
-def test_two_texts_need_names_of_a_pair_or_a_user(tmp_path):
-    path = put(tmp_path, "a.csv", "claim,evidence,label\na b,c d,x\ne f,g h,y\n")
-    with pytest.raises(ValueError, match=r"\['claim', 'evidence'\], not 1: .*text_columns"):
-        read_table(path)
-    pairs = [("a b", "c d"), ("e f", "g h")]
-    assert read_table(path, text_columns=["claim", "evidence"])[0] == pairs
-    named = put(tmp_path, "b.csv", "text_a,text_b,label\na b,c d,x\ne f,g h,y\n")
-    assert read_table(named)[0] == pairs
-
-
 @pytest.mark.parametrize(
     ("text", "how", "expected"),
     [
@@ -81,14 +70,6 @@ def test_a_header_that_nothing_shows_is_asked_for(tmp_path):
     with pytest.raises(ValueError, match="label_column by index with header=False, or header=True"):
         read_table(path)
     assert read_table(path, label_column="act")[0] == ["hello", "bye"]
-    two = put(tmp_path, "b.csv", "text;x,label\na,b\n")
-    with pytest.raises(ValueError, match=r"separator=',' or separator=';'"):
-        read_table(two)
-    assert read_table(two, separator=",", label_column=1, header=True)[1] == ["b"]
-    wrong = put(tmp_path, "c.csv", '"Hallo, du"|spam\n')
-    with pytest.raises(ValueError, match="',' separates cells: give another separator"):
-        read_table(wrong, separator=",")
-    assert read_table(wrong, separator="|", label_column=1, header=False)[1] == ["spam"]
 
 
 # ---- labels
@@ -135,12 +116,6 @@ def test_labels_are_the_same_from_json_and_csv(tmp_path):
     csv = "text,label\n" + "".join(f"t{i},{value}\n" for i, value in enumerate(values))
     assert read_table(put(tmp_path, "a.csv", csv)) == found
     assert found[1] == ["True", "False", "1", "2.5", "3"]
-
-
-@pytest.mark.parametrize("sign", ["'", '""'])
-def test_written_lists_are_lists(tmp_path, sign):
-    text = """text,labels\na,"['spam', 'ad']"\nb,[]\nc,"['ad']"\n""".replace("'", sign)
-    assert read_dataset(put(tmp_path, "a.csv", text)).y == [["spam", "ad"], [], ["ad"]]
 
 
 @pytest.mark.parametrize("label", [{"choices": ["a"]}, [[0, 3]], "http://x.example"])
@@ -206,30 +181,11 @@ def test_shapes_of_pandas(tmp_path):
     assert read_dataset(tmp_path / "c.jsonl").y == ["spam", "ham"]
 
 
-def test_parquet_is_read_by_pandas(tmp_path):
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    frame = pd.DataFrame({"text": ["win", "see you"], "label": ["spam", "ham"]})
-    frame.to_parquet(tmp_path / "a.parquet")
-    data = read_dataset(tmp_path / "a.parquet")
-    assert (data.task, data.X, data.y) == ("classification", ["win", "see you"], ["spam", "ham"])
-    assert read_texts(tmp_path / "a.parquet") == data.X
-
-
 def test_half_a_surrogate_pair_names_its_line(tmp_path):
     rows = {"text": "x \ud83d", "label": "y"}, {"text": "b", "label": "z"}
     path = put(tmp_path, "a.jsonl", lines(*rows))
     with pytest.raises(ValueError, match="line 1: the text holds half of a surrogate pair"):
         read_dataset(path)
-
-
-def test_utf16_without_its_mark(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("text,label\nwin må,x\nso,y\n".encode("utf-16-le"))
-    with pytest.raises(ValueError, match="encoding='utf-16-le'") as error:
-        read_dataset(path)
-    assert "latin-1" not in str(error.value)
-    assert read_dataset(path, encoding="utf-16-le").X == ["win må", "so"]
 
 
 # ---- tagging

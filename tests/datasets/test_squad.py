@@ -114,19 +114,15 @@ def test_bert_mrc_files(tmp_path):
     ]
     assert queries == {"LOC": "find LOC", "ORG": "find ORG", "PER": "find PER"}
     n = len(records[0]["context"].split())
-    for start, end in ((4, 9), (0, n), (-1, 0), (2, 1)):
-        records[0]["start_position"], records[0]["end_position"] = [start], [end]
+    for starts, ends, problem in (
+        *(([a], [b], f"the span {a} to {b} ") for a, b in ((4, 9), (0, n), (-1, 0), (2, 1))),
+        ([0.5], [1], "the span 0.5 to 1"),
+        ([1, 2], [2], "2 values of 'start_position' and 1 of"),
+    ):
+        records[0] |= {"start_position": starts, "end_position": ends}
         path.write_text(json.dumps(records))
-        with pytest.raises(ValueError, match=f"record 1: the span {start} to {end} "):
+        with pytest.raises(ValueError, match=f"record 1: {problem}"):
             read_dataset(path, task="mrc-ner")
-    records[0]["start_position"], records[0]["end_position"] = [0.5], [1]
-    path.write_text(json.dumps(records))
-    with pytest.raises(ValueError, match=r"record 1: the span 0.5 to 1"):
-        read_dataset(path, task="mrc-ner")
-    records[0]["start_position"], records[0]["end_position"] = [1, 2], [2]
-    path.write_text(json.dumps(records))
-    with pytest.raises(ValueError, match="record 1: 2 values of 'start_position' and 1 of"):
-        read_dataset(path, task="mrc-ner")
     path.write_text(json.dumps([{"query": "who?"}]))
     with pytest.raises(ValueError, match="not a BERT-MRC file"):
         read_dataset(path, task="mrc-ner")

@@ -475,14 +475,6 @@ def test_what_is_no_annotation(tmp_path, record):
         read_annotations(put(tmp_path, "a.jsonl", record, record))
 
 
-@pytest.mark.parametrize("label", ["spam", ["a", "b"], ["cat", "dog", "cow"]])
-def test_labels_are_no_entities(tmp_path, label):
-    path = put(tmp_path, "a.jsonl", {"text": "Ann", "label": label})
-    with pytest.raises(ValueError, match=r"labels of whole texts .*task='classification'"):
-        read_annotations(path)
-    assert read_dataset(path, task="classification").y == [label]
-
-
 def test_files_that_are_none(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file"):
         read_annotations(tmp_path / "a.jsonl")
@@ -492,9 +484,6 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "a.txt").write_text("Just some text.\nAnd more.\n")
     with pytest.raises(ValueError, match=r"that is known: it has the line 'Just some text\.'"):
         read_annotations(tmp_path / "a.txt")
-    (tmp_path / "a.jsonl").write_text('{"text": "Ann", "entities": []}\n{"text": "Ann"\n')
-    with pytest.raises(ValueError, match=r"line 2"):
-        read_annotations(tmp_path / "a.jsonl")
     with pytest.raises(ValueError, match=r"holds no annotated text"):
         read_annotations(tmp_path, "brat")
     with pytest.raises(ValueError, match=r"line 1: .* is not a JSON object"):
@@ -506,9 +495,6 @@ def test_files_that_are_none(tmp_path):
 def test_texts_in_which_nobody_marked_anything(tmp_path):
     for record in ({"text": "Ann", "label": []}, {"text": "Ann", "entities": None}):
         assert read_annotations(put(tmp_path, "a.jsonl", record, record)).entities == [[], []]
-    path = put(tmp_path, "b.jsonl", {"text": "Ann", "label": []}, {"text": "Ann", "label": ["a"]})
-    with pytest.raises(ValueError, match=r"labels of whole texts"):
-        read_annotations(path)
 
 
 def test_a_format_that_would_lose_the_entities(tmp_path):
@@ -529,25 +515,6 @@ def test_pictures_are_no_texts(tmp_path):
     boxes = {"data": {"image": "x.jpg"}, "annotations": [{"result": [box]}]}
     with pytest.raises(ValueError, match=r"a region of 'rectanglelabels' is no stretch of a text"):
         read_annotations(put(tmp_path, "a.json", boxes, lines=False))
-    dialogue = {"data": {"dialogue": [{"text": "Ann"}]}, "annotations": [{"result": []}]}
-    with pytest.raises(ValueError, match=r"'dialogue' is a dialogue, which is not read"):
-        read_annotations(put(tmp_path, "a.json", dialogue, lines=False))
-
-
-def test_a_long_text_with_many_entities(tmp_path):
-    text = "Ann lives in Rome 👍. " * 2000
-    entities = [(i, i + 3, "PER") for i in range(0, len(text), 21)]
-    for format, name in (("label-studio", "a.json"), ("brat", "a")):
-        path = write_annotations(tmp_path / name, [text], [entities], format)
-        assert read_annotations(path).entities == [entities]
-
-
-@pytest.mark.parametrize("tags", [("B-PER", "I-PER", "O"), ("B-PER", "E-PER", "O")])
-def test_one_sentence_of_columns_by_its_name(tmp_path, tags):
-    words = zip(("Ann", "Lee", "sings"), tags, strict=True)
-    path = tmp_path / "a.conll"
-    path.write_text("".join(f"{word} {tag}\n" for word, tag in words))
-    assert read_annotations(path)[:2] == (["Ann Lee sings"], [[(0, 7, "PER")]])
 
 
 # ---- labels that are none, and names beside ids
