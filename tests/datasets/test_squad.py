@@ -7,8 +7,6 @@ import json
 import pytest
 
 from skdice.datasets import read_dataset, read_squad
-from skdice.inputs.answers import as_answers
-from skdice.inputs.sentences import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
 
 
@@ -76,18 +74,6 @@ def test_questions_say_what_they_are(tmp_path, fields, message):
     path.write_text(json.dumps(squad({"id": "q", "question": "who", **fields})))
     with pytest.raises(ValueError, match=message):
         read_squad(path)
-
-
-def test_spans_and_answers_have_whole_borders():
-    for bad in (0.5, float("nan"), float("inf"), "0", None):
-        with pytest.raises((TypeError, ValueError), match=r"y\[0\]"):
-            as_entities([[("PER", bad, 2)]], [["anna", "went"]])
-        with pytest.raises((TypeError, ValueError), match=r"y\[0\]"):
-            as_answers([[(bad, "anna")]], ["anna went"])
-    assert as_entities([[("PER", 0.0, 10**0)]], [["anna"]])[0] == [[("PER", 0, 1)]]
-    assert as_answers([[(0.0, "anna")]], ["anna went"]) == [[(0, "anna")]]
-    with pytest.raises(ValueError, match="outside"):
-        as_entities([[("PER", 0, 10**400)]], [["anna"]])
 
 
 def test_bert_mrc_files(tmp_path):
