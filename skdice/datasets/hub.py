@@ -87,8 +87,6 @@ def _named(value: Any, feature: Any, where: str) -> Any:
     if isinstance(value, list):
         inner = inner[0] if isinstance(inner, list) else inner
         return [_named(each, inner, where) for each in value]
-    if isinstance(value, dict):
-        return {name: _named(each, inner[name], where) for name, each in value.items()}
     if names is None or value is None:
         return value
     if not 0 <= value < len(names):

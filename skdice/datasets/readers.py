@@ -72,9 +72,6 @@ class TextsWithEntities(Reader):
 
     def options(self, table: Options, of_tool: Options) -> dict[str, Any]:
         columns = table.get("text_columns")
-        if isinstance(columns, list):
-            problem = "names several: texts with entities have no pair"
-            raise ValueError(f"text_columns={columns} {problem}")
         named = {} if columns is None else {"text_column": str(columns)}
         return {**of_tool, **without(table, "text_columns"), **named}
 

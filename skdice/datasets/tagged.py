@@ -153,13 +153,11 @@ def _token_row(
     source: Source, place: Any, tokens: list[Any], tags: list[Any], name: Any, rest: dict[str, Any]
 ) -> Row:
     """The row of tokens with their tags or spans, checked."""
-    if any(isinstance(tag, int) for tag in tags):
-        problem = f"{name!r} holds ids: write the names of the tags, or give the "
-        raise source.fault(place, problem + "data set of Hugging Face, which has them")
     if not all(tag is None or isinstance(tag, str) for tag in tags):
         spans = list(map(_token_span, tags))
         if None in spans:
-            raise source.fault(place, f"{shown(tags)} are no tags, or spans (type, start, end)")
+            problem = f"{name!r} holds {shown(tags)}: write names of tags, and no ids, or spans "
+            raise source.fault(place, f"{problem}(type, start, end)")
         return Row(place, tokens, spans, rest)
     if tags and len(tags) != len(tokens):
         raise source.fault(place, f"{len(tokens)} tokens, but {len(tags)} tags: mend the row")

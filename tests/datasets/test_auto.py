@@ -91,11 +91,3 @@ def test_columns_of_tokens_and_tags_are_obeyed_in_every_form(tmp_path):
     for name, text in (("a.csv", table), ("a.tsv", lines), ("a.json", json.dumps(values))):
         data = read_dataset(put(tmp_path, text, name), **how)
         assert (data.X, data.y) == ([["Ann", "sings"], ["Oslo"]], [["B-PER", "O"], ["B-LOC"]])
-
-
-def test_two_formats_that_both_fit_are_named(tmp_path):
-    path = put(tmp_path, "7|t|Ann\n7|a|sings\n7\t0\t3\tAnn\tPER\n", "a.txt")
-    assert read_dataset(path).task == "entities"
-    (tmp_path / "a.ann").write_text("T1\tPER 4 7\tAnn\n")
-    with pytest.raises(ValueError, match=r"fits 'brat' and 'pubtator': give format='brat'"):
-        read_dataset(path)

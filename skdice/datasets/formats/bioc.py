@@ -30,9 +30,7 @@ class BioC(Format):
         return ("entities",) if has_passages else ()
 
     def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        if source.suffix in (".ann", ".conll"):
-            return ()
-        is_xml = source.first_line.lstrip().startswith("<")
+        is_xml = source.first_line.lstrip().startswith("<") and source.suffix != ".conll"
         return ("entities",) if is_xml and "<collection" in "\n".join(source.head[:100]) else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
