@@ -135,20 +135,18 @@ def entity_rows(
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
     check_choice("on_misaligned", on_misaligned, MISALIGNED)
-    name: str | None = format
     if format == "auto":
         found = find(source, "entities")
-        name = found.format
-        if name is None or (wanted.labelled and found.task == "classification"):
+        if found.format is None or (wanted.labelled and found.task == "classification"):
             raise ValueError(f"{str(source.path)!r} {_unknown(source, found.task)}")
-    rows, notes = read_tool(source, str(name), wanted)
+        format = found.format
+    rows, notes = read_tool(source, format, wanted)
     if not rows:
         problem = f"holds no annotated text; left out: {left_out(notes) or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     if wanted.labelled and not any(row.y.spans for row in rows):
-        _refuse_other(source, str(name))
-    unit = formats()[str(name)]
-    return Reading(resolve(source.path, rows, unit, offsets, on_misaligned), notes)
+        _refuse_other(source, format)
+    return Reading(resolve(source.path, rows, formats()[format], offsets, on_misaligned), notes)
 
 
 def _refuse_other(source: Source, format: str) -> None:

@@ -39,8 +39,6 @@ class Source:
         How lines become cells of a table, where that was said.
     content : bytes, str, list of (place, value) or None
         The bytes of standard input, a text, or the rows of a data set; None reads the file.
-    in_json : bool or None
-        Whether it holds JSON, where that was said; None looks at the name and the first line.
     """
 
     path: Path
@@ -49,7 +47,6 @@ class Source:
     quoting: bool | None = None
     header: bool | None = None
     content: bytes | str | list[Placed] | None = None
-    in_json: bool | None = None
 
     @cached_property
     def _content(self) -> str | list[Placed]:
@@ -101,8 +98,8 @@ class Source:
     @cached_property
     def is_json(self) -> bool:
         """True if there are JSON values, or what is read as such."""
-        if self.in_json is not None or not self.is_text:
-            return bool(self.in_json)
+        if not self.is_text:
+            return False
         if not isinstance(self._content, str) or self.suffix in (".jsonl", ".json"):
             return True
         return is_record(self.first_line) or is_document(self.text)
@@ -113,7 +110,7 @@ class Source:
 
     def holding(self, values: list[Placed]) -> Source:
         """The file with some of its values, as JSON has them."""
-        return replace(self, content=values, in_json=True)
+        return replace(self, content=values)
 
     @cached_property
     def values(self) -> list[Placed]:
