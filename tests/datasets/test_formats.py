@@ -19,16 +19,6 @@ def blocks(*layout, between="\n", separator="\t"):
     return between.join("".join(line.format(*pair, i) for i, pair in row) for row in rows)
 
 
-GERMEVAL = """\
-#\thttp://de.wikipedia.org/wiki/Ann [2009-10-17]
-1\tAnn\tB-PER\tO
-2\tsings\tO\tO
-3\tloud\tO\tO
-
-#\thttp://de.wikipedia.org/wiki/Rome [2009-10-17]
-1\tRome\tB-LOC\tB-{}
-2\tis\tO\tO
-"""
 EMPTY_FIRST = """\
 # sent_id = 1
 0.1\t_\t_\t_\t_\t_\t_\t_\t0:root\t_
@@ -50,7 +40,6 @@ EMPTY_FIRST = """\
         (blocks("doc7", "{2}", "{0}", "{1}"), (2, 3)),  # an id, a number, and the token
         (blocks("{1}", "{0}"), (1, 0)),  # the tag comes first
         (blocks("{1}", "{0}", separator=" "), (1, 0)),
-        (GERMEVAL.replace("B-{}", "O"), (1, 2)),
         ("#begin document (x); part 000\n" + blocks("{0}", "{1}", separator=" "), (0, 1)),
         (blocks("{0}", "{1}", separator=" ") + "\n#end document\n", (0, 1)),
         ("## one\n" + blocks("{0}", "{1}", separator=" ", between="\n## two\n"), (0, 1)),
@@ -140,9 +129,6 @@ def test_tokens_without_sentences_are_refused(tmp_path):
     words = "word,label,sentence\nbank,money,I went to the bank\nbank,river,the bank of it\n"
     path = put(tmp_path, words, "d.csv")
     assert read_dataset(path, text_columns="sentence").y == ["money", "river"]
-    lists = "Sentence #,Sentence,Tag\n1,Ann sings,\"['B', 'O']\"\n2,Rome is,\"['B', 'O']\"\n"
-    with pytest.raises(ValueError, match=r"'Tag' is .*, not a label"):
-        read_table(put(tmp_path, lists, "b.csv"), text_columns="Sentence")
     with pytest.raises(ValueError, match="line 3: no token in"):
         read_dataset(put(tmp_path, "Word,Tag,Sentence #\nAnn,O,1\n,O,1\n", "c.csv"))
 

@@ -20,27 +20,6 @@ from skdice.datasets import (
 from tests.datasets.annotations.test_columns_and_passages import put
 from tests.datasets.files import lines
 
-TEXTS = ["The storm took the roof", "The sun is out, and warm", "Flood water, near the bridge"]
-
-
-@pytest.mark.parametrize(
-    ("header", "others", "text"),
-    [
-        ("id,location,text,target", ["New Sandholt OM", "Oldmere UK", ""], "text"),
-        ("id,created,text,label", ["2024-05-15T12:00:16Z"] * 3, "text"),
-        ("id,file,text,label", ["/data/mails/a.txt", "/data/b.txt", "/data/c.txt"], "text"),
-        ("id,output,tweet,label", ["The label is spam", "The label is ham", "It is"], "tweet"),
-        ("id,clean_text,text,label", ["storm took roof", "sun out warm", "flood water"], "text"),
-        ("id,link,headline,class", ["https://a.example/the-storm-took"] * 3, "headline"),
-    ],
-)
-def test_a_column_beside_the_text_makes_no_pair(tmp_path, header, others, text):
-    pairs = enumerate(zip(others, TEXTS, strict=True))
-    rows = [f'{i},{other},"{t}",{i % 2}\n' for i, (other, t) in pairs]
-    path = put(tmp_path, "a.csv", header + "\n" + "".join(rows))
-    data = read_dataset(path, task="classification")
-    assert (data.X, data.y, data.columns["text"]) == (TEXTS, ["0", "1", "0"], [text])
-
 
 def test_a_line_is_counted_in_the_file_also_behind_a_text_of_several(tmp_path):
     path = put(tmp_path, "a.csv", 'text,label\n"one\ntwo\nthree",x\nfour,y\nfive,six,z\n')
@@ -197,7 +176,6 @@ WORDS = [("Ada sings", "B-PER O"), ("It rains", "O O")]
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.csv", "sentence_id,words,labels\n0,Ada,B-PER\n0,sings,O\n1,It,O\n1,rains,O\n"),
         ("a.csv", "token,label\nAda,B-PER\nsings,O\n\nIt,O\nrains,O\n"),
         ("a.csv", 'sentence,labels\nAda sings,"B-PER,O"\nIt rains,"O,O"\n'),
         ("a.csv", "text,labels\nAda sings,B-PER O\nIt rains,O O\n"),

@@ -127,6 +127,10 @@ GOOD = (
         (GOOD[GOOD.index("2-1") :], "", "no token holds 'So' of its sentence"),
         (GOOD, "", "it holds no sentence"),
         (LEE + "1-3", "1-2", "line 7: ' Lee ' of its sentence"),
+        ("#Text=Bo Lee naps\n", "", "line 5: a token without a line '#Text='"),
+        ("1-1\t0-2\tBo\t", "A B C\n1-1\t0-2\tBo\t", "line 6: 'A B C' is no token"),
+        ("0-2\tBo", "99999999-99999999\tBo", "does not stand where"),
+        ("2-1\t12-14", "2-1\t1-3", "does not stand where"),
     ],
 )
 def test_webanno_that_contradicts_itself(tmp_path, old, new, problem):

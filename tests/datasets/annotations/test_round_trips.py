@@ -6,7 +6,6 @@ import json
 import re
 import warnings
 from collections import Counter
-from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -171,30 +170,14 @@ def test_doccano_counts_utf16(tmp_path_factory, data):
     assert read_annotations(path, "doccano")[:2] == (texts, entities)
 
 
-class Entity(NamedTuple):
-    start: int
-    end: int
-    label: str
-    score: float
-    text: str
-
-
-@pytest.mark.parametrize("format", NAMES)
-def test_scores_go_where_the_tool_has_a_place(tmp_path, format):
-    rows = [[Entity(0, 3, "PER", 0.75, "Ann")], []]
-    path = write_annotations(tmp_path / NAMES[format], ["Ann sings.", "No."], rows, format)
-    if format == "label-studio":
-        first, second = json.loads(path.read_text())
-        prediction = first["predictions"][0]
-        assert prediction["score"] == prediction["result"][0]["score"] == 0.75
-        assert second["predictions"][0]["result"] == []
-        assert "annotations" not in first
-    elif format == "prodigy":
-        first = json.loads(path.read_text().splitlines()[0])
-        assert first["spans"][0]["score"] == 0.75
-    elif format not in ("conll", "brat"):
-        assert "0.75" in path.read_text()
-    assert read_annotations(path).entities == [[(0, 3, "PER")], []]
+def test_label_studio_keeps_predictions_apart_from_annotations(tmp_path):
+    rows = [[(0, 3, "PER", 0.75)], []]
+    path = write_annotations(tmp_path / "a.json", ["Ann sings.", "No."], rows, "label-studio")
+    first, second = json.loads(path.read_text())
+    prediction = first["predictions"][0]
+    assert prediction["score"] == prediction["result"][0]["score"] == 0.75
+    assert second["predictions"][0]["result"] == []
+    assert "annotations" not in first
 
 
 def test_regions_that_nobody_annotated_are_written(tmp_path):
