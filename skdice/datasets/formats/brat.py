@@ -45,7 +45,7 @@ class Brat(Format):
         files = (p for p in folder.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
         names = {p.with_suffix("").relative_to(folder).as_posix(): p for p in files}
         if not names:
-            raise FileNotFoundError(f"there is no folder {str(folder)!r} of files .txt and .ann")
+            raise FileNotFoundError(f"there is no file .txt or .ann below {str(folder)!r}")
         for name, document in sorted(names.items()):
             text_file, file = (document.with_suffix(s) for s in (".txt", ".ann"))
             text = read_text(text_file, source.encoding)
