@@ -101,7 +101,7 @@ def column_rows(
     """The sentences that `read_conll` reads."""
     lines = source.head
     if token_column is None and tag_column is None and is_conllu(lines):
-        remedy = "read it with read_conllu, or give token_column and tag_column"
+        remedy = "read it with read_dataset, or give token_column and tag_column"
         raise ValueError(f"{str(source.path)!r} has the ten columns of CoNLL-U: {remedy}")
     separator = source.separator or _separator_of(lines)
     plain = _plain_rows(list(islice(_rows(source, separator), SAMPLE)), comment)
@@ -226,54 +226,14 @@ def is_conllu(lines: list[str]) -> bool:
     return 2 * fit > len(rows)
 
 
-@checked
-def read_conllu(
-    path: str | Path,
-    *,
-    tag_column: str | int = "upos",
-    encoding: str = "utf-8",
-) -> tuple[list[list[str]], list[list[str]]]:
-    r"""Read tokens and one column of a CoNLL-U file.
-
-    The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
-    lines of their own.
-
-    Parameters
-    ----------
-    path : str or Path
-    tag_column : {"upos", "xpos", "deprel", "lemma", "feats"} or int, default="upos"
-        By name or index.
-    encoding : str, default="utf-8"
-
-    Returns
-    -------
-    X, y : list of lists of str
-        Word forms and tags.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        As in `read_conll`, and if the treebank comes without its words or without these tags.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from skdice.datasets import read_conllu
-    >>> cells = ["1", "Ann", "Ann", "PROPN", "_", "_", "0", "root", "_", "_"]
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "one.conllu"
-    ...     _ = path.write_text("\t".join(cells) + "\n")
-    ...     read_conllu(path)
-    ([['Ann']], [['PROPN']])
-    """
-    return x_and_y(conllu_rows(Source(Path(path), encoding), tag_column=tag_column).rows)
-
-
 def conllu_rows(
     source: Source, *, tag_column: str | int = "upos", labelled: bool = True
 ) -> Reading:
-    """The sentences that `read_conllu` reads."""
+    """Tokens and one column of a CoNLL-U file.
+
+    The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
+    lines of their own.
+    """
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS[:-1])  # the last is no single value

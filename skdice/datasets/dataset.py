@@ -86,8 +86,9 @@ def read_dataset(
         sentences can also be read for ``task="mrc-ner"`` and ``"entities"``.
     encoding : str, default="utf-8"
     **options
-        Of `read_table`, `read_conll`, `read_conllu`, `read_squad` or `read_annotations`, whichever
-        reads the file.
+        Of `read_table`, `read_conll`, `read_squad` or `read_annotations`, whichever reads the file;
+        of CoNLL-U ``tag_column``: ``"upos"`` (the default), ``"xpos"``, ``"deprel"``, ``"lemma"``
+        or ``"feats"``.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdice._checks import checked, shown
+from skdice._checks import checked
 from skdice.inputs.rows import as_row_list
 
 
@@ -56,9 +56,6 @@ def from_hf(
     columns = [text_columns]
     if not isinstance(text_columns, str):
         columns = as_row_list("text_columns", text_columns)
-    if len(columns) not in (1, 2):
-        problem = "must name one column, or two for a pair"
-        raise ValueError(f"text_columns={shown(text_columns)} {problem}")
     chosen = dataset.select_columns(list(dict.fromkeys([*columns, label_column])))
     rows = [
         {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}

@@ -16,7 +16,6 @@ from skdice.datasets.conll import (
     conllu_rows,
     is_conllu,
     read_conll,
-    read_conllu,
     sentences_of,
 )
 from skdice.datasets.formats._base import rest_of
@@ -56,7 +55,7 @@ def tagged_rows(
         values = records_in_cells(source, always=True)
         return _listed_rows(source, values, options, labelled, nested)
     if read is conllu_rows and "token_column" not in options:
-        check_options(read_conllu, options)
+        refuse_unknown("the reader of CoNLL-U", ("tag_column",), options)
         return conllu_rows(source, **options, labelled=labelled)
     check_options(read_conll, options)
     return column_rows(source, **without(options, *OF_CELLS), labelled=labelled)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skdice.datasets import read_conll, read_conllu, read_dataset, write_conll
+from skdice.datasets import read_conll, read_dataset, write_conll
 from tests.datasets.files import put
 
 PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])
@@ -97,13 +97,16 @@ CONLLU = """\
 
 def test_conllu_skips_multiword_and_empty_nodes(tmp_path):
     path = put(tmp_path, CONLLU, "a.conllu")
-    assert read_conllu(path) == ([["vamos", "nos"], ["#"]], [["VERB", "PRON"], ["SYM"]])
-    assert read_conllu(path, tag_column="deprel")[1] == [["root", "obj"], ["root"]]
+    data = read_dataset(path)
+    assert (data.X, data.y) == ([["vamos", "nos"], ["#"]], [["VERB", "PRON"], ["SYM"]])
+    assert read_dataset(path, tag_column="deprel").y == [["root", "obj"], ["root"]]
     for name in ("pos", "misc"):  # of which the last holds no tags
         with pytest.raises(ValueError, match=f"tag_column='{name}' must be one of"):
-            read_conllu(path, tag_column=name)
-    with pytest.raises(ValueError, match="line 2: 3 column"):
-        read_conllu(put(tmp_path, "# x\n1\ta\tb\n"))
+            read_dataset(path, tag_column=name)
+    with pytest.raises(ValueError, match="line 9: 3 column"):
+        read_dataset(put(tmp_path, CONLLU + "2\ta\tb\n"))
+    with pytest.raises(TypeError, match="comment='#' is no option of the reader of CoNLL-U"):
+        read_dataset(path, comment="#")
 
 
 LOST = ("-DOCSTART-", "\ufeff")  # at the start of a line

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_conll, read_conllu, read_dataset, read_table, read_texts
+from skdice.datasets import read_conll, read_dataset, read_table, read_texts
 from tests.datasets.files import put
 
 TAGGED = ([["Ann", "sings", "loud"], ["Rome", "is"]], [["B-PER", "O", "O"], ["B-LOC", "O"]])
@@ -60,11 +60,11 @@ def test_conllu_whose_first_line_is_an_empty_node(tmp_path):
     data = read_dataset(path)
     assert (data.X, data.y) == ([["Ann", "sings"]], [["PROPN", "VERB"]])
     assert data.columns == {"token": "form", "tag": "upos"}
-    assert read_conllu(path, tag_column=7)[1] == [["root", "dep"]]
-    with pytest.raises(ValueError, match="CoNLL-U: read it with read_conllu"):
+    assert read_dataset(path, tag_column=7).y == [["root", "dep"]]
+    with pytest.raises(ValueError, match="CoNLL-U: read it with read_dataset"):
         read_conll(path)
     with pytest.raises(ValueError, match="only _ in the column 'xpos'"):
-        read_conllu(path, tag_column="xpos")
+        read_dataset(path, tag_column="xpos")
     hidden = EMPTY_FIRST.replace("\tAnn\t", "\t_\t").replace("\tsings\t", "\t_\t")
     with pytest.raises(ValueError, match=r"only _ in the column 'form': .* without its words"):
         read_dataset(put(tmp_path, hidden))

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from skdice.datasets import (
     read_annotations,
     read_conll,
-    read_conllu,
     read_dataset,
     read_squad,
     read_table,
     read_texts,
 )
 
-READERS = (read_conll, read_conllu, read_dataset, read_squad, read_table, read_texts)
+READERS = (read_conll, read_dataset, read_squad, read_table, read_texts)
 
 CONLL = "Zoë\tB-PER\nlives\tO\n\nit\tO\nrains\tO\n\n"
 CONLLU = "1\tIt\tit\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\trains\train\tVERB\t_\t_\t0\troot\t_\t_\n\n"

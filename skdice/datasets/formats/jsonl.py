@@ -31,9 +31,7 @@ class JsonLines(JsonFormat):
         if not isinstance(value, dict):
             return ()
         items = value.get("entities", 0)
-        if (items and _are_entities(items)) or any(
-            _are_named(value.get(name)) for name in _LISTS[1:]
-        ):
+        if _are_entities(items) or any(_are_named(value.get(name)) for name in _LISTS[1:]):
             return ("entities",)
         return ("empty",) if items in (None, []) else ()
 
@@ -55,7 +53,7 @@ class JsonLines(JsonFormat):
 
 def _are_entities(items: Any) -> bool:
     """Return True if entities are a list of lists, or of objects that are not Doccano's."""
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not items:
         return False
     return not (isinstance(items[0], dict) and "start_offset" in items[0] and "label" in items[0])
 
