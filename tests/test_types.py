@@ -9,22 +9,20 @@ import numpy as np
 import pytest
 
 from skdice import DiceTokenClassifier
-from skdice.datasets import read_conll, read_conllu, read_squad, read_table, write_conll
+from skdice.datasets import read_conll, read_squad, read_table, write_conll
 
 Columns = list[list[str]]
 
 
 def test_readers_return_rows_and_labels(tmp_path: Path) -> None:
-    table, columns, treebank = tmp_path / "a.csv", tmp_path / "a.conll", tmp_path / "a.conllu"
+    table, columns = tmp_path / "a.csv", tmp_path / "a.conll"
     table.write_text("text,label\nwin money,spam\nsee you,ham\n")
     columns.write_text("Ann\tB-PER\nsleeps\tO\n")
-    treebank.write_text("\t".join(["1", "Ann", "Ann", "PROPN", *"__0___"]) + "\n")
     X, y = read_table(table)
     assert_type(X, list[str] | list[tuple[str, str]])
     assert_type(y, list[str] | list[list[str]])
     assert (X, y) == (["win money", "see you"], ["spam", "ham"])
     assert assert_type(read_conll(columns), tuple[Columns, Columns])[1] == [["B-PER", "O"]]
-    assert assert_type(read_conllu(treebank), tuple[Columns, Columns])[1] == [["PROPN"]]
 
 
 def test_a_reader_of_questions_returns_pairs_and_answers(tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ from skdice._names import WRITTEN
 from skdice.datasets import (
     read_annotations,
     read_conll,
-    read_conllu,
     read_dataset,
     read_squad,
     read_table,
@@ -318,7 +317,7 @@ FILES: dict[str, tuple[Callable[[Path], Any], str, Callable[[int, int], str]]] =
     "CoNLL": (read_conll, "a.conll", lambda n, m: ("Ann\tB-PER\n" * m + "\n") * n),
     "CoNLL by auto": (read_dataset, "a.conll",
                       lambda n, m: "it O\n\n" + ("Ann B-PER\n" * m + "\n") * n),
-    "CoNLL-U": (read_conllu, "a.conllu", lambda n, m: (CONLLU * m + "\n") * n),
+    "CoNLL-U": (read_dataset, "a.conllu", lambda n, m: (CONLLU * m + "\n") * n),
     "table of tokens": (read_dataset, "a.csv", lambda n, m: "Sentence #,Word,Tag\n" + "".join(
         f"{i},Ann,B-PER\n" * m for i in range(n))),
     "lists in cells": (read_dataset, "a.csv", lambda n, m: "Sentence,Tag\n" + (

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skdice.datasets import read_conll, read_conllu, read_squad
+from skdice.datasets import read_conll, read_dataset, read_squad
 
 FILES = {
     "wnut17": ["wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"],
@@ -181,6 +181,11 @@ def _tags(name: str, reader: Any = read_conll, **options: Any) -> Any:
         return Task(name, "tags", *parts)
 
     return read
+
+
+def _treebank(path: Path) -> Any:
+    data = read_dataset(path)
+    return data.X, data.y
 
 
 def _bc5cdr(folder: Path, seed: int) -> Task:
@@ -412,8 +417,8 @@ TASKS: dict[str, Any] = {
     "bc5cdr": _bc5cdr,
     "bc5cdr_all": _tags("bc5cdr"),
     "weibo": _weibo,
-    "ud_en": _tags("ud_en_ewt", read_conllu),
-    "ud_zh": _tags("ud_zh_v1_hankcs", read_conllu),
+    "ud_en": _tags("ud_en_ewt", _treebank),
+    "ud_zh": _tags("ud_zh_v1_hankcs", _treebank),
     "mrpc": _mrpc,
     "sms": _sms,
     "sms_rare": _sms_rare,

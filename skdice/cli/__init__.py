@@ -8,8 +8,6 @@ def main() -> None:
     # Threads that wait for each other give their core to other work, such as a second command.
     # OpenMP reads it as torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    try:
-        from skdice.cli.app import app
-    except KeyboardInterrupt:  # the import takes seconds
-        raise SystemExit(130) from None
+    from skdice.cli.app import app
+
     app()

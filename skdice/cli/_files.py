@@ -88,9 +88,7 @@ def _is_table(source: Source, known: Mapping[str, Any]) -> bool:
     The names of the columns that are `known` show a table, whatever separates them, or their
     separator if they have no names.
     """
-    from skdice.datasets.reading import suffix_of
-
-    if source.is_json or suffix_of(source.path) in (".csv", ".tsv") or "\t" in source.first_line:
+    if source.is_json or source.suffix in (".csv", ".tsv") or "\t" in source.first_line:
         return True
     separator = known.get("separator", "\t")
     if not known or known.get("header") is False:

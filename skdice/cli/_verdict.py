@@ -1,4 +1,4 @@
-"""A comparison in words: what its rows are, which are within noise, which loss to take."""
+"""A comparison in words: which rows are within noise, and which loss to take."""
 
 from __future__ import annotations
 
@@ -8,31 +8,7 @@ from inspect import signature
 import numpy as np
 
 from skdice.cli._common import class_for
-from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.comparison import Comparison
-
-MEANINGS = {
-    "ce": "cross-entropy, which most tools train with",
-    "weighted_ce": "cross-entropy in which rare classes weigh more",
-    "focal": "cross-entropy in which what is right already weighs less",
-    "dice": "one minus a soft F1 of the batch (an overlap loss)",
-    "tversky": "dice with one weight for false alarms and one for misses",
-    "dsc": "dice in which easy examples weigh less",
-    "ce_dice": "a mean of ce and dice, the default of classifiers",
-    "tfidf": "no transformer: n-grams and a logistic regression",
-    "crf": "no transformer: a conditional random field",
-}
-DECISIONS = {
-    "tuned": "with a bias for each class that held-out rows chose for F1",
-    "prior": "with one bias that held-out rows chose, times the log-prior",
-}
-
-
-def meanings(models: list[Candidate]) -> dict[str, str]:
-    """Each loss and decision of the rows with its meaning."""
-    named = {str(model.loss): MEANINGS.get(str(model.loss)) for model in models}
-    named |= {f"+ {model.decision}": DECISIONS.get(str(model.decision)) for model in models}
-    return {name: meaning for name, meaning in named.items() if meaning}
 
 
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:

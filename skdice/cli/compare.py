@@ -98,10 +98,9 @@ def compare(
     if train is not None:
         data = _files.read(train, task, ctx.params)
         title, parts = train.name, {"train": data}
-        table = None if data.table is None else data.table.given()
         for name, path in (("val", dev), ("test", test)):
             if path is not None:
-                parts[name] = _files.read(path, data.task, ctx.params, table)
+                parts[name] = _files.read(path, data.task, ctx.params, data.table)
     elif test is None and dev is None:
         title, parts = "town notes", {}
         for name, n_rows in (("train", DEMO_ROWS), ("test", None)):
@@ -131,12 +130,9 @@ def compare(
 
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
-    from skdice.cli._verdict import meanings, verdict
+    from skdice.cli._verdict import verdict
 
-    OUT.print(str(comparison), soft_wrap=True)
-    for name, meaning in meanings(comparison.rows).items():
-        OUT.print(f"{name:11}  {meaning}", soft_wrap=True)
-    OUT.print()
+    OUT.print(f"{comparison}\n", soft_wrap=True)
     for sentence in verdict(comparison, task):
         OUT.print(sentence)
     OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)

@@ -43,7 +43,7 @@ def convert(
 
     skdice convert brat-folder notes.jsonl --to prodigy
 
-    skdice convert train.spacy tasks.json --to label-studio
+    skdice convert train.json tasks.jsonl --to prodigy
     """
     from skdice._checks import counted
     from skdice.datasets import write_annotations

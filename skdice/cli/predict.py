@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from io import TextIOWrapper
 from pathlib import Path
@@ -103,10 +104,9 @@ def predict(
 def _format_of(estimator: Any, asked: str, out: Path | None, file: Path, *, has_cells: bool) -> str:
     """The format to write, if the task has it, and if the name of the output is no other's."""
     from skdice.datasets.annotations import is_text
-    from skdice.datasets.reading import suffix_of
     from skdice.tasks.files import files_of
 
-    suffix = "" if out is None else suffix_of(out)
+    suffix = "" if out is None else out.suffix.lower()
     known = [*files_of(estimator.task).formats_of(estimator)]
     if asked == "auto":
         asked = _usual_format(known[0], suffix, file, has_cells)
@@ -167,11 +167,11 @@ def _text(estimator: Any, how: str, rows: list[Row], out: Path | None) -> str:
     """The text of predicted rows in a format."""
     from skdice.datasets.annotations import as_json
     from skdice.datasets.reading import json_text
-    from skdice.datasets.squad import answers_json
     from skdice.tasks.files import files_of
 
     if how == "squad":  # one object, from id to answer
-        return answers_json({row.meta["id"]: row.y for row in rows})
+        answers = {row.meta["id"]: row.y for row in rows}
+        return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
     written = [files_of(estimator.task).written(estimator, how, row) for row in rows]
     if how in ("conll", "tsv"):
         return ("\n" if how == "conll" else "").join(f"{text}\n" for text in written)
@@ -191,10 +191,10 @@ def _table(estimator: Any, source: Source, rows: list[Row], out: Path | None) ->
     """The text of a table as it came with two columns more, or of texts with these."""
     from skdice.datasets.annotations import as_json
     from skdice.datasets.cells import separator_of
-    from skdice.datasets.reading import json_text, suffix_of
+    from skdice.datasets.reading import json_text
 
     separator = "," if source.is_json else separator_of(source)
-    suffix = "" if out is None else suffix_of(out)
+    suffix = "" if out is None else out.suffix.lower()
     records = [{**(row.meta or {"text": row.x}), **_added(estimator, row)} for row in rows]
     if suffix in (".jsonl", ".json") or (source.is_json and suffix not in (".csv", ".tsv")):
         return json_text(map(as_json, records), out)

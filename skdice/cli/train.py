@@ -88,8 +88,7 @@ def train(
     _common.check_writable(replaceable(out).parent)  # it is written beside its place
     data = _files.read(file, task, ctx.params)
     OUT.print(_described(data), soft_wrap=True)
-    table = None if data.table is None else data.table.given()
-    held = None if dev is None else _files.read(dev, data.task, ctx.params, table)
+    held = None if dev is None else _files.read(dev, data.task, ctx.params, data.table)
     model = _common.estimator_of(
         data,
         **options.of_fit(ctx.params),
@@ -100,8 +99,8 @@ def train(
         verbose=1,
     )
     model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
-    if table is not None:
-        model.table_ = table
+    if data.table is not None:
+        model.table_ = data.table
     model.save_pretrained(out)
     OUT.print(f"saved {type(model).__name__} to {out}")
 

@@ -2,10 +2,10 @@
 
 from skdice.datasets._corpus import load_town_notes
 from skdice.datasets.annotations import read_annotations, write_annotations
-from skdice.datasets.conll import read_conll, read_conllu, write_conll
+from skdice.datasets.conll import read_conll, write_conll
 from skdice.datasets.dataset import Dataset, read_dataset
 from skdice.datasets.hub import from_hf
-from skdice.datasets.squad import read_squad, write_squad_predictions
+from skdice.datasets.squad import read_squad
 from skdice.datasets.texts import read_table, read_texts
 
 __all__ = [
@@ -14,12 +14,10 @@ __all__ = [
     "load_town_notes",
     "read_annotations",
     "read_conll",
-    "read_conllu",
     "read_dataset",
     "read_squad",
     "read_table",
     "read_texts",
     "write_annotations",
     "write_conll",
-    "write_squad_predictions",
 ]

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, check_choice, check_lengths, checked, shown
+from skdice._checks import check_choice, check_lengths, checked, shown
 from skdice._names import NOT_WRITTEN, TOOLS, WRITTEN
 from skdice._types import Rows
 from skdice._warn import warn
-from skdice.datasets.detection import find, read_tool, refuse_saved
+from skdice.datasets.detection import find, read_tool
 from skdice.datasets.formats._base import JsonFormat, as_json, formats
-from skdice.datasets.hub import named_rows
 from skdice.datasets.offsets import resolve, units_before
 from skdice.datasets.options import without
 from skdice.datasets.reading import json_text
@@ -45,13 +44,12 @@ class Annotations(NamedTuple):
 
 @checked
 def read_annotations(
-    path: Any,
+    path: str | Path,
     format: str = "auto",
     offsets: str = "auto",
     *,
     on_misaligned: str = "raise",
     text_column: str | None = None,
-    with_entities: bool = True,
     layer: str | None = None,
     feature: str | None = None,
     encoding: str = "utf-8",
@@ -60,9 +58,8 @@ def read_annotations(
 
     Parameters
     ----------
-    path : str, Path or datasets.Dataset
-        A file; for brat and WebAnno, a folder, or a file of it; or a data set of Hugging Face
-        (one split).
+    path : str or Path
+        A file; for brat and WebAnno, a folder, or a file of it.
     format : str, default="auto"
         ``"doccano"``, ``"label-studio"``, ``"prodigy"``, ``"spacy"``, ``"brat"``, ``"webanno"``,
         ``"pubtator"``, ``"bioc"``, ``"jsonl"`` or
@@ -82,8 +79,6 @@ def read_annotations(
         last two count what they did in a warning.
     text_column : str or None, default=None
         The field of the text, where a record has another than usual.
-    with_entities : bool, default=True
-        False reads the texts alone, of records that are not annotated, too.
     layer, feature : str or None, default=None
         Of WebAnno: the layer of spans to read, by its name or the last part of it, and the feature
         that holds their labels.
@@ -121,9 +116,9 @@ def read_annotations(
     ...     read_annotations(path)
     Annotations(texts=['Ann sings.'], entities=[[(0, 3, 'PER')]], metadata=[{'id': 7}])
     """
-    source = _source(path, encoding)
+    source = Source(Path(path), encoding)
     how: dict[str, Any] = {"format": format, "offsets": offsets, "on_misaligned": on_misaligned}
-    read = entity_rows(source, Wanted(with_entities, False, text_column, layer, feature), **how)
+    read = entity_rows(source, Wanted(text_column=text_column, layer=layer, feature=feature), **how)
     warn_of_notes(source, read.notes, len(read.rows))
     return Annotations(*x_and_y(read.rows), [row.meta for row in read.rows])
 
@@ -140,20 +135,18 @@ def entity_rows(
     check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
     check_choice("on_misaligned", on_misaligned, MISALIGNED)
-    name: str | None = format
     if format == "auto":
         found = find(source, "entities")
-        name = found.format
-        if name is None or (wanted.labelled and found.task == "classification"):
+        if found.format is None or (wanted.labelled and found.task == "classification"):
             raise ValueError(f"{str(source.path)!r} {_unknown(source, found.task)}")
-    rows, notes = read_tool(source, str(name), wanted)
+        format = found.format
+    rows, notes = read_tool(source, format, wanted)
     if not rows:
         problem = f"holds no annotated text; left out: {left_out(notes) or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     if wanted.labelled and not any(row.y.spans for row in rows):
-        _refuse_other(source, str(name))
-    unit = formats()[str(name)]
-    return Reading(resolve(source.path, rows, unit, offsets, on_misaligned), notes)
+        _refuse_other(source, format)
+    return Reading(resolve(source.path, rows, formats()[format], offsets, on_misaligned), notes)
 
 
 def _refuse_other(source: Source, format: str) -> None:
@@ -162,15 +155,6 @@ def _refuse_other(source: Source, format: str) -> None:
     if other not in (None, format):
         problem = f"format={format!r} finds no entity; the file looks like {other!r}"
         raise ValueError(f"{str(source.path)!r}: {problem}")
-
-
-def _source(path: Any, encoding: str) -> Source:
-    """The file, or the rows of a data set of Hugging Face."""
-    if not KINDS["Path"][1](path):
-        values = [(f"row {i}", value) for i, value in enumerate(named_rows(path))]
-        return Source(Path("dataset"), content=values, in_json=True)
-    refuse_saved(Path(path), "read_annotations")
-    return Source(Path(path), encoding)
 
 
 def _unknown(source: Source, task: str) -> str:

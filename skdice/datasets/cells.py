@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.source import Placed, Source
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -47,7 +46,7 @@ def separator_of(source: Source) -> str:
     first = _QUOTED.sub("", source.first_line)
     if "\t" in first:
         return "\t"
-    if suffix_of(source.path) != ".csv" or ";" not in first:
+    if source.suffix != ".csv" or ";" not in first:
         return ","
     # Spreadsheets write it where the comma is the decimal point.
     if "," in first:
@@ -128,7 +127,7 @@ def _has_header(source: Source, rows: list[Cells]) -> bool:
 
     Beside a text that happens to be such a name stands a label, which other rows have, too.
     """
-    if len(rows[0][1]) == 1 and suffix_of(source.path) not in (".csv", ".tsv"):
+    if len(rows[0][1]) == 1 and source.suffix not in (".csv", ".tsv"):
         return False  # the first of plain lines is a text
     first = [cell.strip().lower() for cell in rows[0][1]]
     if not set(LABEL_NAMES).isdisjoint(first):

@@ -24,7 +24,6 @@ from skdice.datasets.token_columns import (
     no_tokens,
 )
 from skdice.inputs.rows import as_row_list
-from skdice.tags.schemes import faults
 from skdice.whole_files import write_text
 
 
@@ -36,9 +35,7 @@ def read_conll(
     tag_column: int | str | None = None,
     separator: str | None = None,
     comment: str | None = "auto",
-    scheme: str | None = None,
     encoding: str = "utf-8",
-    with_tags: bool = True,
 ) -> tuple[list[list[str]], list[list[str]]]:
     r"""Read tagged sentences from CoNLL columns.
 
@@ -59,11 +56,7 @@ def read_conll(
         Lines that start with it are comments. With ``"auto"``, a line that starts with ``#`` is
         one if it has another number of columns than a token's line, or no tag where all others
         have ``O`` or ``B-PER``. None is for a file without comments.
-    scheme : str or None, default=None
-        Check that the tags are well formed in this scheme (see `skdice.tags.schemes`).
     encoding : str, default="utf-8"
-    with_tags : bool, default=True
-        False takes whatever stands in the column of the tags, as for a prediction.
 
     Returns
     -------
@@ -94,8 +87,7 @@ def read_conll(
     """
     source = Source(Path(path), encoding, separator=separator)
     how: dict[str, Any] = {"token_column": token_column, "tag_column": tag_column}
-    how |= {"comment": comment, "scheme": scheme, "labelled": with_tags}
-    return x_and_y(column_rows(source, **how).rows)
+    return x_and_y(column_rows(source, comment=comment, **how).rows)
 
 
 def column_rows(
@@ -104,27 +96,21 @@ def column_rows(
     token_column: int | str | None = None,
     tag_column: int | str | None = None,
     comment: str | None = "auto",
-    scheme: str | None = None,
     labelled: bool = True,
 ) -> Reading:
     """The sentences that `read_conll` reads."""
     lines = source.head
     if token_column is None and tag_column is None and is_conllu(lines):
-        remedy = "read it with read_conllu, or give token_column and tag_column"
+        remedy = "read it with read_dataset, or give token_column and tag_column"
         raise ValueError(f"{str(source.path)!r} has the ten columns of CoNLL-U: {remedy}")
     separator = source.separator or _separator_of(lines)
     plain = _plain_rows(list(islice(_rows(source, separator), SAMPLE)), comment)
-    names = lines[0].partition("global.columns =")[2].split()  # CoNLL-U Plus
-    if "FORM" in names and token_column is None:
-        token_column = names.index("FORM")
-    found = columns_of(source, plain, token_column, tag_column, names, labelled)
+    found = columns_of(source, plain, token_column, tag_column, labelled)
     layout = found._replace(separator=separator, comment=comment)
     every = _token_lines(source, layout)
     sentences = sentences_of(source, every, found.token, found.tag, labelled)
     if not sentences:
         raise no_tokens(source)
-    if scheme is not None:
-        _check_tags(source, sentences, scheme)
     return Reading(sentences, columns={"token": found.token, "tag": found.tag})
 
 
@@ -181,13 +167,6 @@ def sentences_of(
         tokens.append(known.setdefault(token, token))
         tags.append(known.setdefault(tag, tag))
     return rows
-
-
-def _check_tags(source: Source, rows: list[Row], scheme: str) -> None:
-    for row in rows:
-        for at, problem in faults(row.y, scheme):
-            remedy = "mend the file, or read it with scheme=None"
-            raise source.fault(row.place + at, f"{problem} in scheme {scheme!r}: {remedy}")
 
 
 TokenLine = tuple[int, list[str] | None]  # a line's number and its cells; None ends a sentence
@@ -247,58 +226,14 @@ def is_conllu(lines: list[str]) -> bool:
     return 2 * fit > len(rows)
 
 
-@checked
-def read_conllu(
-    path: str | Path,
-    *,
-    tag_column: str | int = "upos",
-    encoding: str = "utf-8",
-    with_tags: bool = True,
-) -> tuple[list[list[str]], list[list[str]]]:
-    r"""Read tokens and one column of a CoNLL-U file.
-
-    The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
-    lines of their own.
-
-    Parameters
-    ----------
-    path : str or Path
-    tag_column : {"upos", "xpos", "deprel", "lemma", "feats"} or int, default="upos"
-        By name or index.
-    encoding : str, default="utf-8"
-    with_tags : bool, default=True
-        False takes whatever stands in the column of the tags, as for a prediction.
-
-    Returns
-    -------
-    X, y : list of lists of str
-        Word forms and tags.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        As in `read_conll`, and if the treebank comes without its words or without these tags.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from skdice.datasets import read_conllu
-    >>> cells = ["1", "Ann", "Ann", "PROPN", "_", "_", "0", "root", "_", "_"]
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "one.conllu"
-    ...     _ = path.write_text("\t".join(cells) + "\n")
-    ...     read_conllu(path)
-    ([['Ann']], [['PROPN']])
-    """
-    read = conllu_rows(Source(Path(path), encoding), tag_column=tag_column, labelled=with_tags)
-    return x_and_y(read.rows)
-
-
 def conllu_rows(
     source: Source, *, tag_column: str | int = "upos", labelled: bool = True
 ) -> Reading:
-    """The sentences that `read_conllu` reads."""
+    """Tokens and one column of a CoNLL-U file.
+
+    The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
+    lines of their own.
+    """
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     check_choice("tag_column", tag_column, CONLLU_COLUMNS[:-1])  # the last is no single value

@@ -10,12 +10,12 @@ from typing import Any
 
 from skdice._checks import check_choice, checked
 from skdice._names import TASK_NAMES
-from skdice.datasets.detection import find, refuse_saved
-from skdice.datasets.options import LABELLED, OF_CELLS, OF_LABELS, task_asked_for, without
+from skdice.datasets.detection import find
+from skdice.datasets.options import OF_CELLS, OF_LABELS, task_asked_for
 from skdice.datasets.readers import READERS, Learned
 from skdice.datasets.row import Row
 from skdice.datasets.source import Source, warn_of_notes
-from skdice.datasets.table import Asked, TableOptions
+from skdice.datasets.table import Asked
 from skdice.datasets.texts import labels_of
 
 
@@ -37,10 +37,10 @@ class Dataset:
     columns : dict or None
         Of a table the columns of ``"text"`` and ``"label"``, of CoNLL columns those of ``"token"``
         and ``"tag"``: names, or indices where no header names them.
-    table : TableOptions or None
-        Of a table of texts with labels, or JSON of such records: all arguments of `read_table` as
-        they were given or found. ``read_dataset(other, task="classification",
-        **data.table.given())`` reads another file in the same way.
+    table : dict or None
+        Of a table of texts with labels, or JSON of such records: the arguments of `read_table` as
+        they were given or found. ``read_dataset(other, task="classification", **data.table)``
+        reads another file in the same way.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Dataset:
     meta: list[dict[str, Any]] | None = None
     queries: dict[str, str] | None = None
     columns: dict[str, Any] | None = None
-    table: TableOptions | None = None
+    table: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.task not in TASK_NAMES:
@@ -86,8 +86,9 @@ def read_dataset(
         sentences can also be read for ``task="mrc-ner"`` and ``"entities"``.
     encoding : str, default="utf-8"
     **options
-        Of `read_table`, `read_conll`, `read_conllu`, `read_squad` or `read_annotations`, whichever
-        reads the file.
+        Of `read_table`, `read_conll`, `read_squad` or `read_annotations`, whichever reads the file;
+        of CoNLL-U ``tag_column``: ``"upos"`` (the default), ``"xpos"``, ``"deprel"``, ``"lemma"``
+        or ``"feats"``.
 
     Returns
     -------
@@ -130,9 +131,7 @@ def with_cells(source: Source, options: Mapping[str, Any]) -> Source:
 
 def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Dataset:
     """Read the examples of a task."""
-    refuse_saved(source.path, "from_hf")
-    labelled = all(options.get(name, True) for name in LABELLED)
-    read = READERS[task].read(source, without(options, *LABELLED), labelled)
+    read = READERS[task].read(source, options)
     warn_of_notes(source, read.notes, len(read.rows))
     X, meta = [row.x for row in read.rows], [row.meta for row in read.rows]
     beside = read.queries, read.columns, read.table
@@ -141,7 +140,6 @@ def read_source(source: Source, task: str, options: Mapping[str, Any]) -> Datase
 
 def task_of(source: Source, options: Mapping[str, Any] = MappingProxyType({})) -> str:
     """The task of a file that is read by ``task="auto"``, with some `options`."""
-    refuse_saved(source.path, "from_hf")
     if "format" in options:
         return "entities"
     wants_labels = bool(OF_LABELS & set(options))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -21,16 +20,6 @@ class Found(NamedTuple):
 
     format: str | None
     task: str  # empty where nothing shows it
-
-
-_SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
-
-
-def refuse_saved(path: Path, reader: str) -> None:
-    """Refuse a folder that a data set of Hugging Face was saved to."""
-    if path.is_dir() and any((path / name).is_file() for name in _SAVED):
-        remedy = f"load it by datasets.load_from_disk, and give one split to {reader}"
-        raise ValueError(f"{str(path)!r} is a data set of Hugging Face: {remedy}")
 
 
 def find(source: Source, wanted: str = "") -> Found:
@@ -136,7 +125,7 @@ def read_tool(source: Source, name: str, wanted: Wanted) -> tuple[list[Row], lis
     """The rows of a file in a format, without those that a person refused, and what to tell."""
     form = formats()[name]
     notes: list[Note] = []
-    if source.is_json or (form.is_json and not form.tasks_of_file(source)):
+    if source.is_json or form.is_json:
         values = values_of(source)
         if not values and not source.is_json:
             values = json_values(source.path, source.text)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdice._checks import checked, shown
+from skdice._checks import checked
 from skdice.inputs.rows import as_row_list
 
 
@@ -56,10 +56,11 @@ def from_hf(
     columns = [text_columns]
     if not isinstance(text_columns, str):
         columns = as_row_list("text_columns", text_columns)
-    if len(columns) not in (1, 2):
-        problem = "must name one column, or two for a pair"
-        raise ValueError(f"text_columns={shown(text_columns)} {problem}")
-    rows = named_rows(dataset.select_columns(list(dict.fromkeys([*columns, label_column]))))
+    chosen = dataset.select_columns(list(dict.fromkeys([*columns, label_column])))
+    rows = [
+        {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}
+        for i, row in enumerate(chosen.with_format(None))
+    ]
     X = list(map(operator.itemgetter(*columns), rows))  # a value of one column, a tuple of two
     y = [row[label_column] for row in rows]
     if None in y:
@@ -78,22 +79,11 @@ def _features(dataset: Any) -> Any:
     return features
 
 
-def named_rows(dataset: Any) -> list[dict[str, Any]]:
-    """The rows of one split, with class ids turned into names at any depth."""
-    features = _features(dataset)
-    return [
-        {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}
-        for i, row in enumerate(dataset.with_format(None))
-    ]
-
-
 def _named(value: Any, feature: Any, where: str) -> Any:
     names, inner = getattr(feature, "names", None), getattr(feature, "feature", feature)
     if isinstance(value, list):
         inner = inner[0] if isinstance(inner, list) else inner
         return [_named(each, inner, where) for each in value]
-    if isinstance(value, dict):
-        return {name: _named(each, inner[name], where) for name, each in value.items()}
     if names is None or value is None:
         return value
     if not 0 <= value < len(names):

@@ -168,7 +168,7 @@ class _Resolver:
             if isinstance(where, _Fault):
                 name = f"the entity {shown(label)} from {_shown(span)}"
                 if self.how == "raise":
-                    raise self._refusal(place, name, where, row, unit)
+                    raise self._refusal(place, name, where)
                 self.problems.append(f"{place}: {name}: {where.problem}")
                 mended = self._mended(span, where, text)
             else:
@@ -178,7 +178,7 @@ class _Resolver:
                 scores.append(span.score)
         for token, where in zip(marks.checks, found[len(marks.spans) :], strict=True):
             if isinstance(where, _Fault) and self.how == "raise":
-                raise self._refusal(place, f"the token from {_shown(token)}", where, row, unit)
+                raise self._refusal(place, f"the token from {_shown(token)}", where)
         return Row(row.place, text, entities, {**row.meta, **if_any("entity_scores", scores)})
 
     def _fault_of_label(self, label: Any) -> _Fault | None:
@@ -194,8 +194,8 @@ class _Resolver:
         self.n_mended += mended is not None
         return mended
 
-    def _refusal(self, place: str, name: str, wrong: _Fault, row: Row, unit: str) -> ValueError:
-        return fault(self.path, place, f"{name}: {wrong.problem}: {_remedy(row, unit, wrong)}")
+    def _refusal(self, place: str, name: str, wrong: _Fault) -> ValueError:
+        return fault(self.path, place, f"{name}: {wrong.problem}: {_remedy(wrong)}")
 
     def warn(self, n_kept: int) -> None:
         """Count what was moved or left out."""
@@ -214,25 +214,13 @@ def _shown(span: Span) -> str:
     return ";".join(f"{start} to {end}" for start, end in span.parts)
 
 
-def _remedy(row: Row, unit: str, wrong: _Fault) -> str:
-    """The way out; where all offsets fit another unit or text, it is that."""
+def _remedy(wrong: _Fault) -> str:
+    """The way out."""
     if wrong.hull is not None:
         return "on_misaligned='expand' reads it from its start to its end"
     if wrong.is_of_label:
         return "mend the file, or give on_misaligned='drop' to leave it out"
-    others = {f"offsets={other!r}": (row.x, other) for other in UNITS}
-    for form in ("NFC", "NFD"):
-        others[f"the text in {form}"] = (unicodedata.normalize(form, row.x), unit)
-    others[r"the text with \n in place of \r\n"] = (row.x.replace("\r\n", "\n"), unit)
-    fitting = [name for name, how in others.items() if _all_fit(row, *how)]
-    if fitting:
-        return f"the offsets fit {' or '.join(fitting)}"
     return (
-        "mend the file, or give on_misaligned='expand' to look for its text nearby, or "
-        "on_misaligned='drop' to leave it out"
+        "mend the file, or give offsets='utf16' if it counts these, on_misaligned='expand' to look "
+        "for its text nearby, or on_misaligned='drop' to leave it out"
     )
-
-
-def _all_fit(row: Row, text: str, unit: str) -> bool:
-    places = _located(row, text, unit)
-    return not any(isinstance(place, _Fault) and place.hull is None for place in places)

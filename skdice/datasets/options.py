@@ -8,11 +8,7 @@ from typing import Any
 
 OF_CELLS = ("separator", "quoting", "header")  # that a `Source` has
 OF_LABELS = {"label_column", "label_columns", "label_separator"}
-OF_TABLES = OF_LABELS | {"text_columns", "header", "quoting"}
-OF_TAGS = {"token_column", "tag_column", "scheme", "comment"}
 OF_TOOLS = {"format", "offsets", "layer", "feature", "text_column"}
-# Whether what is to be predicted is read, by the name that each reader has for it.
-LABELLED = ("with_tags", "with_answers", "with_entities")
 
 
 def without(options: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
@@ -40,9 +36,5 @@ def refuse_unknown(owner: str, known: Iterable[str], options: Mapping[str, Any])
     """Refuse an option that is not among those of what reads a file, its owner."""
     for name in sorted(set(options) - set(known)):
         problem = f"{name}={options[name]!r} is no option of {owner}"
-        remedy = "leave it out"
-        if name in OF_TABLES:
-            remedy += ", or read the file as texts with labels by task='classification'"
-        elif name in OF_TAGS:
-            remedy += ", or read the file as tagged sentences by task='tagging'"
-        raise TypeError(f"{problem}: {remedy}")
+        remedy = "leave it out, or say what the file holds, as by task='classification' for texts "
+        raise TypeError(f"{problem}: {remedy}with labels, or task='tagging' for tagged sentences")

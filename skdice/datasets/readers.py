@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from skdice.datasets.annotations import entity_rows, read_annotations
 from skdice.datasets.detection import find
 from skdice.datasets.options import OF_CELLS, check_options, without
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Reading, Row, Wanted
 from skdice.datasets.source import Source
 from skdice.datasets.squad import query_rows, question_rows, read_squad
@@ -73,9 +72,6 @@ class TextsWithEntities(Reader):
 
     def options(self, table: Options, of_tool: Options) -> dict[str, Any]:
         columns = table.get("text_columns")
-        if isinstance(columns, list):
-            problem = "names several: texts with entities have no pair"
-            raise ValueError(f"text_columns={columns} {problem}")
         named = {} if columns is None else {"text_column": str(columns)}
         return {**of_tool, **without(table, "text_columns"), **named}
 
@@ -89,7 +85,7 @@ class TextsWithEntities(Reader):
         column, form = options.get("text_column"), find(source).format
         if form is not None or source.is_json:
             return entity_rows(source, Wanted(False, text_column=column), format=form or "jsonl")
-        if not options and suffix_of(source.path) not in (".csv", ".tsv"):
+        if not options and source.suffix not in (".csv", ".tsv"):
             lines = enumerate(source.iter_lines(), 1)
             return Reading([Row(number, line, None, {}) for number, line in lines if line.strip()])
         how = without(options, *OF_CELLS, "text_column")

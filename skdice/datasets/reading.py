@@ -1,12 +1,10 @@
-"""The bytes of a file as text and as JSON: unpacked, decoded, and named in every error."""
+"""The bytes of a file as text and as JSON: decoded, and named in every error."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,12 @@ _BINARY = {
     b"ARROW1": "an Arrow file: read it with pandas.read_feather, and write CSV or JSON lines",
     b"PK\x03\x04": "a ZIP archive or a spreadsheet: unpack it, or save it as CSV",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet or document of Office: save it as CSV",
-    b"BZh": "packed by bzip2: unpack it, or pack it with gzip",
-    b"\xfd7zXZ": "packed by xz: unpack it, or pack it with gzip",
-    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it, or pack it with gzip",
+    b"\x1f\x8b": "packed by gzip: unpack it",
+    b"BZh": "packed by bzip2: unpack it",
+    b"\xfd7zXZ": "packed by xz: unpack it",
+    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it",
+    b"\x78\x9c": "packed by zlib, as .spacy files are: read it with spacy.tokens.DocBin, and write "
+    "doc.to_json() and doc.cats of each document as JSON lines",
 }
 
 
@@ -28,11 +29,6 @@ def fault(path: str | Path, place: int | str, problem: str) -> ValueError:
     """An error that names the file, and the line or another place."""
     where = f"line {place}" if isinstance(place, int) else place
     return ValueError(f"{str(path)!r}, {where}: {problem}")
-
-
-def suffix_of(path: Path) -> str:
-    """A file's suffix in lower case, without that of gzip."""
-    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def iter_split(text: str) -> Iterator[str]:
@@ -53,11 +49,14 @@ def read_data(path: Path) -> bytes:
 
 
 def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) -> str:
-    """A text file, packed by gzip or not, without a byte order mark; its bytes may be known.
+    """A text file without its byte order mark; its bytes may be known.
 
     A file that starts with the byte order mark of UTF-16 is decoded so.
     """
-    data = _unpacked(path, read_data(path) if data is None else data)
+    data = read_data(path) if data is None else data
+    for start, what in _BINARY.items():
+        if data.startswith(start):
+            raise ValueError(f"{str(path)!r} is {what}")
     try:
         is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
     except (LookupError, ValueError) as error:  # a name that is no codec, or no name
@@ -76,19 +75,6 @@ def read_text(path: Path, encoding: str = "utf-8", data: bytes | None = None) ->
         raise fault(path, line, f"{problem}encoding={other!r}, or convert it") from error
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
-    """The bytes of a text; other files are refused."""
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{str(path)!r} is a damaged gzip ({error}): pack it anew") from error
-    for start, what in _BINARY.items():
-        if data.startswith(start):
-            raise ValueError(f"{str(path)!r} is {what}")
-    return data
-
-
 _BY_PANDAS = {  # the function of pandas by a file's first bytes, and the suffix that it needs
     b"PAR1": ("read_parquet", ""),
     b"ARROW1": ("read_feather", ""),
@@ -98,23 +84,17 @@ _BY_PANDAS = {  # the function of pandas by a file's first bytes, and the suffix
 
 
 def _refuse_utf16(path: Path, data: bytes) -> None:
-    """Refuse bytes of which every second one is 0, as in UTF-16 of most languages.
-
-    A byte order mark says what they are.
-    """
-    zeros = [data[first:400:2].count(0) for first in (0, 1)]
-    if data.startswith(_BOMS) or len(data) < 8 or 4 * min(zeros) > max(zeros):
-        return  # too short to tell, or a text that holds the character 0
-    for form, first in (("utf-16-le", 1), ("utf-16-be", 0)):
-        if zeros[first] > len(data[:400]) // 4:
-            problem = f"looks like UTF-16 without its mark: give encoding={form!r}"
-            raise ValueError(f"{str(path)!r} {problem}")
+    """Refuse bytes of which every second one is 0, without the mark that says why."""
+    if len(data) > 7 and not data.startswith(_BOMS) and 4 * data[:400].count(0) > len(data[:400]):
+        form = "utf-16-le" if data[0] else "utf-16-be"
+        problem = f"looks like UTF-16 without its mark: give encoding={form!r}"
+        raise ValueError(f"{str(path)!r} {problem}")
 
 
 def pandas_values(path: Path, data: bytes) -> list[tuple[str, Any]] | None:
     """The rows of a Parquet file or a spreadsheet, if pandas is there; None of other files."""
     start = next((start for start in _BY_PANDAS if data.startswith(start)), None)
-    if start is None or not suffix_of(path).endswith(_BY_PANDAS[start][1]):
+    if start is None or not path.suffix.lower().endswith(_BY_PANDAS[start][1]):
         return None
     name = _BY_PANDAS[start][0]
     try:
@@ -161,7 +141,7 @@ def json_values(path: Path, text: str) -> list[tuple[Any, Any]]:
     if first.lstrip().startswith("["):
         if _is_array(path, text, first):
             return [(f"record {i}", each) for i, each in enumerate(parse_json(text, path), 1)]
-    elif (suffix_of(path) == ".json" and not is_record(first)) or first.strip() == "{":
+    elif (path.suffix.lower() == ".json" and not is_record(first)) or first.strip() == "{":
         return [("line 1", parse_json(text, path))]  # one value, perhaps on many lines
     return json_lines(path, text)
 
@@ -170,7 +150,7 @@ def _is_array(path: Path, text: str, first: str) -> bool:
     """Return True if a text is one array, and not one on each line."""
     value = _value(first)
     # A pair [text, {...}] on a line of its own is a record.
-    is_pair = bool(value) and isinstance(value[0], str) and suffix_of(path) == ".jsonl"
+    is_pair = bool(value) and isinstance(value[0], str) and path.suffix.lower() == ".jsonl"
     return value is None or not (is_pair or "\n" in text.strip())
 
 
@@ -200,7 +180,7 @@ def json_text(values: Iterable[str], path: Path | None, *, lines: bool = True) -
     A file whose name ends in ``.json`` is an array. Others have a value on each `line`, if that is
     what they are to have.
     """
-    if lines and not (path is not None and suffix_of(path) == ".json"):
+    if lines and not (path is not None and path.suffix.lower() == ".json"):
         return "".join(f"{value}\n" for value in values)
     inside = ",\n".join(values)
     return f"[\n{inside}\n]\n" if inside else "[]\n"

@@ -79,20 +79,15 @@ class Reading:
     rows: list[Row]
     notes: list[Note] = field(default_factory=list)
     columns: dict[str, Any] | None = None
-    table: Any = None  # `TableOptions` of a table
+    table: dict[str, Any] | None = None  # the arguments of `read_table`, as given or found
     queries: dict[str, str] | None = None
 
 
 def rows_and_notes(read: Iterable[Row | Note]) -> tuple[list[Row], list[Note]]:
     """What a reader yields, apart."""
-    rows: list[Row] = []
-    notes: list[Note] = []
-    for each in read:
-        if isinstance(each, Note):
-            notes.append(each)
-        else:
-            rows.append(each)
-    return rows, notes
+    found = list(read)
+    rows = [each for each in found if isinstance(each, Row)]
+    return rows, [each for each in found if isinstance(each, Note)]
 
 
 def left_out(notes: list[Note]) -> str:

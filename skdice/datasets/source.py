@@ -20,7 +20,6 @@ from skdice.datasets.reading import (
     pandas_values,
     read_data,
     read_text,
-    suffix_of,
 )
 from skdice.datasets.row import Note, left_out
 from skdice.exceptions import SkippedRowsWarning
@@ -40,8 +39,6 @@ class Source:
         How lines become cells of a table, where that was said.
     content : bytes, str, list of (place, value) or None
         The bytes of standard input, a text, or the rows of a data set; None reads the file.
-    in_json : bool or None
-        Whether it holds JSON, where that was said; None looks at the name and the first line.
     """
 
     path: Path
@@ -50,7 +47,6 @@ class Source:
     quoting: bool | None = None
     header: bool | None = None
     content: bytes | str | list[Placed] | None = None
-    in_json: bool | None = None
 
     @cached_property
     def _content(self) -> str | list[Placed]:
@@ -75,15 +71,20 @@ class Source:
 
     @cached_property
     def head(self) -> list[str]:
-        """The lines from the first that is not blank, or a blank one of what is no text."""
+        """The lines from the first that is not blank, or a blank one of a folder."""
         if not self.is_text:
             return [""]
         return list(islice(dropwhile(lambda line: not line.strip(), self.iter_lines()), 2000))
 
     @property
     def is_text(self) -> bool:
-        """False of a folder, and of a binary file of spaCy's, which spaCy reads."""
-        return not self.path.is_dir() and suffix_of(self.path) != ".spacy"
+        """False of a folder."""
+        return not self.path.is_dir()
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of its name, in lower case."""
+        return self.path.suffix.lower()
 
     @property
     def first_line(self) -> str:
@@ -97,9 +98,9 @@ class Source:
     @cached_property
     def is_json(self) -> bool:
         """True if there are JSON values, or what is read as such."""
-        if self.in_json is not None or not self.is_text:
-            return bool(self.in_json)
-        if not isinstance(self._content, str) or suffix_of(self.path) in (".jsonl", ".json"):
+        if not self.is_text:
+            return False
+        if not isinstance(self._content, str) or self.suffix in (".jsonl", ".json"):
             return True
         return is_record(self.first_line) or is_document(self.text)
 
@@ -109,7 +110,7 @@ class Source:
 
     def holding(self, values: list[Placed]) -> Source:
         """The file with some of its values, as JSON has them."""
-        return replace(self, content=values, in_json=True)
+        return replace(self, content=values)
 
     @cached_property
     def values(self) -> list[Placed]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import check_lengths, checked, shown
-from skdice._types import Rows
+from skdice._checks import checked
 from skdice.datasets.cells import values_of
 from skdice.datasets.reading import fault
 from skdice.datasets.row import Reading, Row, x_and_y
 from skdice.datasets.source import Source
 from skdice.inputs.answers import as_answers
-from skdice.inputs.rows import as_row_list
-from skdice.whole_files import write_text
 
 
 @checked
@@ -24,7 +19,6 @@ def read_squad(
     path: str | Path,
     *,
     on_misaligned: str = "raise",
-    with_answers: bool = True,
     encoding: str = "utf-8",
 ) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]]]:
     """Questions, contexts and answers of a SQuAD file, v1.1 or v2.0.
@@ -39,8 +33,6 @@ def read_squad(
         What to do with an answer that its context does not hold at its offset: raise an error
         that names the question's id; leave the answer out; or move it to the nearest place that
         holds it. A question that loses all its answers is left out.
-    with_answers : bool, default=True
-        False reads every question as one without an answer, as for a prediction.
     encoding : str, default="utf-8"
 
     Returns
@@ -67,8 +59,7 @@ def read_squad(
     >>> read_squad(path)
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
-    source = Source(Path(path), encoding)
-    return x_and_y(question_rows(source, on_misaligned=on_misaligned, labelled=with_answers).rows)
+    return x_and_y(question_rows(Source(Path(path), encoding), on_misaligned=on_misaligned).rows)
 
 
 def question_rows(
@@ -148,58 +139,6 @@ def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
     else:
         return [] if impossible else answers
     raise fault(path, f"question {name!r}", problem)
-
-
-@checked
-def write_squad_predictions(path: str | Path, ids: Rows, predictions: Rows) -> Path:
-    """Write predictions as the official evaluation script takes them: id to text.
-
-    Parameters
-    ----------
-    path : str or Path
-    ids, predictions : lists of str
-        One of each for each question.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    TypeError
-        If an id or a prediction is not a string.
-    ValueError
-        If lengths differ or an id occurs twice.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from skdice.datasets import write_squad_predictions
-    >>> with TemporaryDirectory() as folder:
-    ...     path = write_squad_predictions(f"{folder}/answers.json", ["q1", "q2"], ["Ann", ""])
-    ...     print(path.read_text())
-    {
-     "q1": "Ann",
-     "q2": ""
-    }
-    """
-    path, ids = Path(path), as_row_list("ids", ids)
-    predictions = as_row_list("predictions", predictions)
-    check_lengths("questions", ids=ids, predictions=predictions)
-    for what, values, kinds in (("ids", ids, (str, Integral)), ("predictions", predictions, str)):
-        for i, value in enumerate(values):
-            if not isinstance(value, kinds):
-                raise TypeError(f"{what}[{i}] is {shown(value)}, not a string ('' is no answer)")
-    table = dict(zip(map(str, ids), map(str, predictions), strict=True))
-    if len(table) != len(ids):
-        raise ValueError("ids holds an id twice")
-    write_text(path, answers_json(table))
-    return path
-
-
-def answers_json(answers: dict[str, str]) -> str:
-    """The text of a file of predictions, from ids to answers."""
-    return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
 
 
 # ---- BERT-MRC

@@ -20,36 +20,6 @@ from skdice.inputs.texts import is_text
 
 
 @dataclass(frozen=True)
-class TableOptions:
-    """How a table was read: the arguments by which `read_table` reads another one like it.
-
-    Attributes
-    ----------
-    text_columns : list of int or str
-        One, or two of a pair: names, or indices where no header names them.
-    label_column : int, str or None
-    label_columns : list of int or str, or None
-    label_separator : str or None
-    separator, header, quoting : str, bool, bool or None
-        As they were given or found; None of JSON, which has none of these.
-    encoding : str
-    """
-
-    text_columns: list[Any]
-    label_column: int | str | None = None
-    label_columns: list[Any] | None = None
-    label_separator: str | None = None
-    separator: str | None = None
-    header: bool | None = None
-    quoting: bool | None = None
-    encoding: str = "utf-8"
-
-    def given(self) -> dict[str, Any]:
-        """The arguments by their names, without those that are None."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
 class Asked:
     """The columns that were asked for."""
 

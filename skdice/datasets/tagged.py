@@ -16,12 +16,10 @@ from skdice.datasets.conll import (
     conllu_rows,
     is_conllu,
     read_conll,
-    read_conllu,
     sentences_of,
 )
 from skdice.datasets.formats._base import rest_of
 from skdice.datasets.options import OF_CELLS, check_options, refuse_unknown, without
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Reading, Row
 from skdice.datasets.source import Placed, Source
 from skdice.datasets.token_columns import DOCUMENT, TAG, TAG_NAMES, TOKEN_NAMES, has_entities
@@ -50,14 +48,14 @@ def tagged_rows(
     if source.is_json:
         return _listed_rows(source, source.values, options, labelled, nested)
     read = _reader_of(source)
-    is_named = isinstance(options.get("token_column"), str) and suffix_of(source.path) == ".csv"
+    is_named = isinstance(options.get("token_column"), str) and source.suffix == ".csv"
     if read is _table_rows or (read is None and is_named):
         return _table_rows(source, options, labelled)
     if read is records_in_cells:
         values = records_in_cells(source, always=True)
         return _listed_rows(source, values, options, labelled, nested)
     if read is conllu_rows and "token_column" not in options:
-        check_options(read_conllu, options)
+        refuse_unknown("the reader of CoNLL-U", ("tag_column",), options)
         return conllu_rows(source, **options, labelled=labelled)
     check_options(read_conll, options)
     return column_rows(source, **without(options, *OF_CELLS), labelled=labelled)
@@ -154,13 +152,11 @@ def _token_row(
     source: Source, place: Any, tokens: list[Any], tags: list[Any], name: Any, rest: dict[str, Any]
 ) -> Row:
     """The row of tokens with their tags or spans, checked."""
-    if any(isinstance(tag, int) for tag in tags):
-        problem = f"{name!r} holds ids: write the names of the tags, or give the "
-        raise source.fault(place, problem + "data set of Hugging Face, which has them")
     if not all(tag is None or isinstance(tag, str) for tag in tags):
         spans = list(map(_token_span, tags))
         if None in spans:
-            raise source.fault(place, f"{shown(tags)} are no tags, or spans (type, start, end)")
+            problem = f"{name!r} holds {shown(tags)}: write names of tags, and no ids, or spans "
+            raise source.fault(place, f"{problem}(type, start, end)")
         return Row(place, tokens, spans, rest)
     if tags and len(tags) != len(tokens):
         raise source.fault(place, f"{len(tokens)} tokens, but {len(tags)} tags: mend the row")

@@ -12,10 +12,9 @@ from skdice.datasets.answers import without_rejected
 from skdice.datasets.cells import TEXT_NAMES, quotes, separator_of, table_of, values_of
 from skdice.datasets.detection import find, read_tool
 from skdice.datasets.labels import NamedRows, read_flags, read_labels
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Note, Reading, Row, Wanted
 from skdice.datasets.source import Source, warn_of_notes
-from skdice.datasets.table import Asked, Table, TableOptions
+from skdice.datasets.table import Asked, Table
 
 
 @checked
@@ -134,11 +133,13 @@ def labelled_rows(source: Source, asked: Asked) -> Reading:
     columns = {"text": [table.named(i) for i in texts], "label": of_labels}
     options = None
     if not table.of_tool:  # a file of a tool needs none
-        how: dict[str, Any] = {asked.of_labels: of_labels, "label_separator": asked.separator}
+        how: dict[str, Any] = {"text_columns": columns["text"], asked.of_labels: of_labels}
+        how["label_separator"] = asked.separator
         if not source.is_json:
-            how |= {"separator": separator_of(source), "quoting": quotes(source)}
-            how |= {"header": table.names is not None}
-        options = TableOptions(columns["text"], **how, encoding=source.encoding)
+            how |= {"separator": separator_of(source), "header": table.names is not None}
+            how["quoting"] = quotes(source)
+        how["encoding"] = source.encoding
+        options = {name: value for name, value in how.items() if value is not None}
     rows = [Row(row[0], x, of, {}) for row, x, of in zip(table.rows, X, y, strict=True)]
     return Reading(rows, [*notes, *skipped, *rejected], columns, options)
 
@@ -246,11 +247,11 @@ def text_rows(source: Source, asked: Asked, n_texts: int = 1) -> Reading:
 
 def _load_to_predict(source: Source, asked: Asked) -> Table:
     """The table of a file whose lines are texts as they are, if nothing shows columns."""
-    suffix = suffix_of(source.path)
+    suffix = source.suffix
     if source.is_json or source.separator or suffix == ".csv":
         return _load(source)
     first, is_asked = source.first_line, bool(asked.all or source.header)
-    if first.startswith(_FASTTEXT) or (is_asked and "," in first and "\t" not in first):
+    if first.startswith("__label__") or (is_asked and "," in first and "\t" not in first):
         return _load(source)
     if is_asked or "\t" in first or suffix == ".tsv":
         return _load(source.again(separator="\t"))
@@ -262,10 +263,9 @@ def _load(source: Source) -> Table:
     """The table of a file."""
     if source.is_json:
         return _load_records(source)
-    if source.first_line.startswith(_FASTTEXT):
-        lines = enumerate(source.iter_lines(), 1)
-        found = [(number, _of_fasttext(line)) for number, line in lines if line.strip()]
-        return Table(source.path, ["text", "label"], found, ("label",))
+    if source.first_line.startswith("__label__"):
+        problem = "labels as fastText has them: write a table of texts and labels, or texts alone"
+        raise source.fault("the first line", problem)
     return Table(source.path, *table_of(source))
 
 
@@ -286,16 +286,6 @@ def _load_records(source: Source) -> Table:
 
 def _is_column(value: Any) -> bool:
     return isinstance(value, dict) and all(map(str.isdigit, value))
-
-
-_FASTTEXT = "__label__"
-
-
-def _of_fasttext(line: str) -> list[Any]:
-    """The text and the labels of a line of fastText."""
-    words = line.split()
-    labels = [word.removeprefix(_FASTTEXT) for word in words if word.startswith(_FASTTEXT)]
-    return [" ".join(word for word in words if not word.startswith(_FASTTEXT)), labels]
 
 
 # ---- files of annotation tools
@@ -345,7 +335,7 @@ def _may_be_of_tool(source: Source, asked: Asked, labelled: bool) -> bool:
     if any(not isinstance(column, str) for column in asked.all):
         return False
     values = values_of(source, 1000)
-    if not values and suffix_of(source.path) == ".csv":
+    if not values and source.suffix == ".csv":
         return False
     if asked.labels and all(_is_field(values, name) for name in asked.all):
         return False

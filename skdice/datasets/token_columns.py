@@ -52,14 +52,12 @@ class Layout(NamedTuple):
     comment: str | None = "auto"  # what a line that is none of a token starts with
 
 
-def columns_of(
-    source: Source, rows: list[Line], token: Any, tag: Any, names: list[str], with_tags: bool
-) -> Layout:
-    """The columns of tokens and tags, of the first lines of a file that has some `names`."""
+def columns_of(source: Source, rows: list[Line], token: Any, tag: Any, with_tags: bool) -> Layout:
+    """The columns of tokens and tags, of the first lines of a file."""
     width = _width(source, rows)
     fitting = [row for row in rows if len(row.cells) == width]
     has_header = rows[0].number == 1 and rows[0] is fitting[0] and is_header(fitting)
-    header = [cell.strip() for cell in rows[0].cells] if has_header else names
+    header = [cell.strip() for cell in rows[0].cells] if has_header else []
     token = _index(source, "token_column", token, header, width)
     tag = _index(source, "tag_column", tag, header, width)
     if not fitting[has_header:]:
@@ -95,7 +93,7 @@ class _Sample:
 
     def __init__(self, source: Source, rows: list[Line], header: list[str]) -> None:
         self.source, self.header, self.number = source, header, rows[0].number
-        self.ids = _ids(rows, header)
+        self.ids = _ids(rows)
         words = [row for row in rows if not is_range(row.cells, self.ids)]
         sentences = [zip(*(row.cells for row in some), strict=True) for some in _sentences(words)]
         self.columns = list(zip(*sentences, strict=True)) or [()] * len(rows[0].cells)
@@ -159,10 +157,8 @@ def _sentences(rows: list[Line]) -> Iterator[list[Line]]:
     return (list(some) for _, some in groupby(rows, lambda row: row.sentence))
 
 
-def _ids(rows: list[Line], header: list[str]) -> int | None:
-    """The column of this name, or the first of several, if its cells are ids or count tokens."""
-    if "ID" in header:
-        return header.index("ID")
+def _ids(rows: list[Line]) -> int | None:
+    """The first of several columns, if its cells are ids or count tokens."""
     first = [[row.cells[0] for row in some] for some in _sentences(rows)]
     are_ids = all(map(_ID.fullmatch, chain.from_iterable(first))) or _count(first)
     return 0 if are_ids and len(rows[0].cells) > 2 else None

@@ -115,11 +115,6 @@ def as_tags(y: Any, sentences: Tags, *, complete: bool = False) -> Tags:
     return tags
 
 
-def without_unknown(true: list[Any], tags: list[Any]) -> list[Any]:
-    """Tags with None where the true tag is None."""
-    return [None if a is None else b for a, b in zip(true, tags, strict=True)]
-
-
 def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
     """Tags of sentences that match in their lengths, and the name of their scheme.
 
@@ -132,7 +127,7 @@ def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
     for i, (a, b) in enumerate(zip(true, pred, strict=True)):
         if len(a) != len(b):
             raise ValueError(f"y_true[{i}] has {len(a)} tags, but y_pred[{i}] has {len(b)}")
-        pred[i] = without_unknown(a, b)
+        pred[i] = [None if tag is None else found for tag, found in zip(a, b, strict=True)]
         if pred[i].count(None) > a.count(None):
             raise TypeError(f"y_pred[{i}] holds None: a predicted tag is a string")
     if scheme == "auto":

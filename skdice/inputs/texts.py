@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -50,11 +49,7 @@ def is_whole_number(value: Any) -> bool:
 
 
 def nearest_place(text: str, part: str, start: int) -> int | None:
-    """The place nearest to `start` with `part`, full-width forms included; None without any."""
-    if part not in text:
-        folded = [unicodedata.normalize("NFKC", side) for side in (text, part)]
-        if list(map(len, folded)) == [len(text), len(part)]:
-            text, part = folded
+    """The place nearest to `start` with `part`; None without any."""
     start = min(max(start, 0), len(text))
     both = text.rfind(part, 0, start + len(part)), text.find(part, start)
     places = [place for place in both if place >= 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 
@@ -94,7 +93,7 @@ def test_pairs_are_read_in_the_order_of_training(models, tmp_path):
 
 
 KINDS = [
-    *("a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.txt", "a", "a.parquet"),
+    *("a.csv", "a.tsv", "a.jsonl", "a.txt", "a", "a.parquet"),
     *("a.json", "array.txt"),  # an array on many lines and on one
 ]
 
@@ -113,8 +112,6 @@ def test_other_kinds_of_tables_have_the_same_columns(models, tmp_path, name):
         pd.DataFrame(records).to_parquet(path)
     else:
         table(path, names, rows, "\t" if name == "a.tsv" else ",", "utf-8-sig")
-    if name.endswith(".gz"):
-        path.write_bytes(gzip.compress(path.read_bytes()))
     assert texts_of(models / "b", path) == BODIES
     assert texts_of(models / "b", "-", text=path.read_bytes()) == BODIES
     assert run("evaluate", models / "b", path).exit_code == 0

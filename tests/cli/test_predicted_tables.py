@@ -15,7 +15,7 @@ import pytest
 from skdice import DiceSequenceClassifier
 from skdice.datasets import read_table
 from tests.cli.running import run, said
-from tests.data import LABELS, PAIRS, TEXTS
+from tests.data import LABELS, TEXTS
 
 ROWS = [
     {"id": "7", "text": 'win "free", money', "day": "2024-01-02", "price": "1.50"},
@@ -141,16 +141,6 @@ def test_a_column_of_that_name_is_refused_before_the_work(model, tmp_path):
     assert result.exit_code == 1
     assert "has a column 'predicted', which its predictions would get: rename it" in said(result)
     assert not (tmp_path / "b.csv").exists()
-
-
-def test_pairs(tiny_backbone, tmp_path):
-    made = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
-    pairs = made.fit(PAIRS, [0, 1] * 6)
-    pairs.save_pretrained(tmp_path / "p")
-    cells = "".join(f"{i},{a},{b}\n" for i, (a, b) in enumerate(PAIRS))
-    (tmp_path / "p.csv").write_text("id,sentence1,sentence2\n" + cells)
-    found = table_of(run("predict", tmp_path / "p", tmp_path / "p.csv").stdout)
-    assert [row["predicted"] for row in found] == [str(label) for label in pairs.predict(PAIRS)]
 
 
 def test_a_pipe_is_written_through(model, tmp_path):

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_dataset, read_table
+from skdice.datasets import read_table
 from tests.cli.running import run, said
 from tests.estimators.test_several_labels import COLUMNS, NAMES, ROWS, TEXTS
 
@@ -23,53 +23,6 @@ def files(tmp_path):
     records = [json.dumps({"text": text, "labels": row}) for text, row in rows]
     (tmp_path / "a.jsonl").write_text("\n".join(records) + "\n")
     return tmp_path
-
-
-def test_tables_of_several_labels(files):
-    assert read_table(files / "a.csv", label_columns=COLUMNS) == (TEXTS, NAMED)
-    data = read_dataset(files / "a.csv", label_columns=COLUMNS)
-    assert data.columns == {"text": ["text"], "label": COLUMNS}
-    assert read_table(files / "a.csv", label_columns=[1, 3])[1][:4] == [
-        ["money"],
-        [],
-        [],
-        ["travel"],
-    ]
-    assert read_table(files / "a.jsonl") == (TEXTS, NAMES)
-    cells = files / "b.tsv"
-    cells.write_text('text\tlabels\nwin now\t["spam", "money"]\nlunch\t[]\n')
-    assert read_table(cells) == (["win now", "lunch"], [["spam", "money"], []])
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "options", "message"),
-    [
-        ("a.csv", "text,a,b\nx,1,2\n", {"label_columns": ["a", "b"]}, "line 2: 'b' is '2'"),
-        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": ["a", "c"]}, "label_columns='c' is not"),
-        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": ["a", "a"]}, "each once"),
-        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": []}, "must name columns"),
-        (
-            "a.csv",
-            "text,a,b\nx,1,0\n",
-            {"label_columns": ["a", None]},
-            "label_columns=None is not",
-        ),
-        (
-            "a.csv",
-            "text,a,b\nx,1,0\n",
-            {"label_columns": [["a"]]},
-            r"label_columns=\['a'\] is not",
-        ),
-        ("a.csv", "text,a\nx,1\n", {"label_columns": ["a"], "label_column": "a"}, "one of them"),
-        ("a.jsonl", '{"text": "a", "labels": ["b"]}\n{"text": "c", "labels": "d"}\n', {}, "line 2"),
-        ("a.jsonl", '{"text": "a", "labels": ["b", 1]}\n', {}, "line 1.*not a list of names"),
-        ("a.jsonl", '{"text": "a", "labels": [[0, 1, "PER"]]}\n', {}, r"line 1: .* is \[\["),
-    ],
-)
-def test_tables_of_other_labels_are_refused(tmp_path, name, text, options, message):
-    (tmp_path / name).write_text(text)
-    with pytest.raises((ValueError, TypeError), match=message):
-        read_table(tmp_path / name, **options)
 
 
 def test_the_life_of_a_model(files, tiny_backbone):
@@ -111,31 +64,49 @@ def test_cells_that_are_not_known(files, tiny_backbone):
     assert f"<td>{known}</td>" in page.read_text()
 
 
-TOXIC = "text,toxic,threat,insult\n" + "anna sings,1,0,0\nbob sleeps,0,0,1\nit rains,0,0,0\n" * 3
-RARE = (
-    "b.csv",
-    "text,toxic,threat,insult\nanna sleeps,0,1,1\n",
-    "toxic,threat,insult",
-    "threat",
-    1,
+TABLE = "text,a,b\nx,1,0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "message"),
+    [
+        ("a.csv", TABLE.replace("0", "2"), {"label_columns": ["a", "b"]}, "line 2: 'b' is '2'"),
+        ("a.csv", TABLE, {"label_columns": ["a", "c"]}, "label_columns='c' is not"),
+        ("a.csv", TABLE, {"label_columns": ["a", "a"]}, "each once"),
+        ("a.csv", TABLE, {"label_columns": []}, "must name columns"),
+        ("a.csv", TABLE, {"label_columns": ["a", None]}, "label_columns=None is not"),
+        ("a.csv", TABLE, {"label_columns": ["a"], "label_column": "a"}, "one of them"),
+        ("a.jsonl", '{"text": "a", "labels": ["b"]}\n{"text": "c", "labels": "d"}\n', {}, "line 2"),
+        ("a.jsonl", '{"text": "a", "labels": ["b", 1]}\n', {}, "line 1.*not a list of names"),
+    ],
 )
+def test_tables_of_other_labels_are_refused(tmp_path, name, text, options, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises((ValueError, TypeError), match=message):
+        read_table(tmp_path / name, **options)
+
+
+TOXIC = "text,toxic,threat,insult\n" + "anna sings,1,0,0\nbob sleeps,0,0,1\nit rains,0,0,0\n" * 3
+RARE = "text,toxic,threat,insult\nanna sleeps,0,1,1\n"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
-    ("name", "text", "columns", "label", "support"), [("a.csv", TOXIC, "toxic", "toxic", 3), RARE]
+    ("text", "columns", "label", "support"),
+    [(TOXIC, "toxic", "toxic", 3), (RARE, "toxic,threat,insult", "threat", 1)],
 )
 def test_one_label_and_one_without_a_positive_are_classes(
-    tmp_path, tiny_backbone, name, text, columns, label, support
+    tmp_path, tiny_backbone, text, columns, label, support
 ):
     (tmp_path / "a.csv").write_text(TOXIC)
-    (tmp_path / name).write_text(text)
+    file = tmp_path / "b.csv"
+    file.write_text(text)
     how = ("--backbone", tiny_backbone, "--max-epochs", 1, "--label-columns", columns)
     result = run("train", tmp_path / "a.csv", "--out", tmp_path / "m", *how)
     assert result.exit_code == 0, result.output
     if label == "threat":
         assert "examples: (no label) 3, insult 3, toxic 3, threat 0; 0.5 neg" in said(result)
-    result = run("evaluate", tmp_path / "m", tmp_path / name, "--label-columns", columns, "--json")
+    result = run("evaluate", tmp_path / "m", file, "--label-columns", columns, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)[label]["support"] == support
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_conll, read_dataset, read_table
+from skdice.datasets import read_dataset, read_table
 from skdice.datasets.dataset import task_of
 from skdice.datasets.source import Source
 from tests.datasets.files import put
@@ -24,26 +24,12 @@ def test_the_kind_of_a_file_is_seen(tmp_path):
     assert read_dataset(put(tmp_path, "Ann\tB-PER\n\nRome\tB-LOC\n", "a.tsv")).task == "tagging"
     data = read_dataset(put(tmp_path, "label\ttext\nham\tsee you\nspam\twin now\n", "b"))
     assert (data.task, len(data)) == ("classification", 2)
+    assert read_dataset(put(tmp_path, "the O\n\nbus O\n", "a.txt")).y == [["O"], ["O"]]
+    assert read_dataset(put(tmp_path, "Ann B-PER\nin O\n", "a.conll")).y == [["B-PER", "O"]]
     gaps = put(tmp_path, "text,label\nsee you,ham\n\nwin now,spam\n", "c.csv")
     assert read_dataset(gaps).task == "classification"
     with pytest.raises(ValueError, match="task='ner'"):
         read_dataset(gaps, task="ner")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        # CoNLL-2003's own layout; two columns; lines that are no tokens; no tag but O.
-        "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nsays VBZ I-VP O\n\nRome NNP I-NP I-LOC\n",
-        "Ann B-PER\nsleeps O\n\nRome U-LOC\n",
-        "# id 1 a b\nAnn B-PER\n \n# id 2 c d\nRome O\n",
-        "the O\n\nbus O\n",
-    ],
-)
-def test_columns_apart_by_spaces_are_seen(tmp_path, text):
-    path = put(tmp_path, text, "a.txt")
-    assert read_dataset(path).task == task_of(Source(path)) == "tagging"
-    assert read_dataset(path).y == read_conll(path)[1]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +53,6 @@ def test_words_beside_one_text_make_no_file_of_tags(tmp_path):
     path = put(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "a.jsonl")
     data = read_dataset(path)
     assert (data.task, data.y) == ("entities", [[(0, 3, "PER")]] * 2)
-
-
-def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
-    with pytest.raises(ValueError, match=r"one column only.*task='tagging'"):
-        read_dataset(put(tmp_path, "the DET\n\nbus NOUN\n", "a"))
-    assert read_dataset(tmp_path / "a", task="tagging").y == [["DET"], ["NOUN"]]
-    assert read_dataset(put(tmp_path, "Ann B-PER\nin O\n", "a.conll")).y == [["B-PER", "O"]]
 
 
 OBEYED = {
@@ -112,21 +91,3 @@ def test_columns_of_tokens_and_tags_are_obeyed_in_every_form(tmp_path):
     for name, text in (("a.csv", table), ("a.tsv", lines), ("a.json", json.dumps(values))):
         data = read_dataset(put(tmp_path, text, name), **how)
         assert (data.X, data.y) == ([["Ann", "sings"], ["Oslo"]], [["B-PER", "O"], ["B-LOC"]])
-
-
-def test_a_column_named_by_a_number(tmp_path):
-    path = put(tmp_path, "2020,2021\nsee you,ham\nwin now,spam\n", "a.csv")
-    with pytest.raises(ValueError, match="no header: give header=True if the first line names"):
-        read_dataset(path, label_column=2021, text_columns=0)
-    for column in (2021, "2021"):  # the command line gives a number
-        data = read_dataset(path, label_column=column, text_columns=0, header=True)
-        assert (data.X, data.y) == (["see you", "win now"], ["ham", "spam"])
-        assert data.table.given()["label_column"] == "2021"
-
-
-def test_two_formats_that_both_fit_are_named(tmp_path):
-    path = put(tmp_path, "7|t|Ann\n7|a|sings\n7\t0\t3\tAnn\tPER\n", "a.txt")
-    assert read_dataset(path).task == "entities"
-    (tmp_path / "a.ann").write_text("T1\tPER 4 7\tAnn\n")
-    with pytest.raises(ValueError, match=r"fits 'brat' and 'pubtator': give format='brat'"):
-        read_dataset(path)

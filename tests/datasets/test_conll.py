@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skdice.datasets import read_conll, read_conllu, read_dataset, write_conll
+from skdice.datasets import read_conll, read_dataset, write_conll
 from tests.datasets.files import put
 
 PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])
@@ -67,7 +67,6 @@ def test_conll_tokens_may_hold_odd_spaces(tmp_path):
         ("", {}, "is empty"),
         (" \n\n", {}, "is empty"),
         ("-DOCSTART- O\n", {}, "no tagged token"),
-        ("a\tO\n\nb\tO\nc\tI-X\n", {"scheme": "iob2"}, "line 4: the tag 'I-X' cannot follow 'O'"),
     ],
 )
 def test_bad_conll_names_the_line(tmp_path, text, options, message):
@@ -98,12 +97,16 @@ CONLLU = """\
 
 def test_conllu_skips_multiword_and_empty_nodes(tmp_path):
     path = put(tmp_path, CONLLU, "a.conllu")
-    assert read_conllu(path) == ([["vamos", "nos"], ["#"]], [["VERB", "PRON"], ["SYM"]])
-    assert read_conllu(path, tag_column="deprel")[1] == [["root", "obj"], ["root"]]
-    with pytest.raises(ValueError, match="tag_column='pos'"):
-        read_conllu(path, tag_column="pos")
-    with pytest.raises(ValueError, match="line 2: 3 column"):
-        read_conllu(put(tmp_path, "# x\n1\ta\tb\n"))
+    data = read_dataset(path)
+    assert (data.X, data.y) == ([["vamos", "nos"], ["#"]], [["VERB", "PRON"], ["SYM"]])
+    assert read_dataset(path, tag_column="deprel").y == [["root", "obj"], ["root"]]
+    for name in ("pos", "misc"):  # of which the last holds no tags
+        with pytest.raises(ValueError, match=f"tag_column='{name}' must be one of"):
+            read_dataset(path, tag_column=name)
+    with pytest.raises(ValueError, match="line 9: 3 column"):
+        read_dataset(put(tmp_path, CONLLU + "2\ta\tb\n"))
+    with pytest.raises(TypeError, match="comment='#' is no option of the reader of CoNLL-U"):
+        read_dataset(path, comment="#")
 
 
 LOST = ("-DOCSTART-", "\ufeff")  # at the start of a line
@@ -157,15 +160,10 @@ def test_write_conll_refuses_what_it_could_not_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "X", "y"),
     [
-        # CoNLL-U Plus, whose first line names the columns, also of one word.
-        ("# global.columns = ID FORM UPOS NER\n1-2\tvamonos\t_\t_\n"
-         "1\tvamos\tV\tO\n2\tAnn\tN\tB-PER\n"
-         "\n1\tSi\tX\tO\n", [["vamos", "Ann"], ["Si"]], [["O", "B-PER"], ["O"]]),
         # Ids with ranges, and the tags in the only column that is left.
         ("1\tSi\tX\n2\tyo\tX\n2.1\tvoy\tV\n\n1-2\tdel\t_\n1\tde\tY\n2\tel\tZ\n",
          [["Si", "yo"], ["de", "el"]], [["X", "X"], ["Y", "Z"]]),
-        ("# global.columns = ID FORM UPOS\n1\tHi\tX\n\n1\tYo\tY\n",
-         [["Hi"], ["Yo"]], [["X"], ["Y"]]),
+        # CoNLL-U Plus.
         ("# global.columns = ID FORM UPOS\n1\tHi\tX\n2\tyou\tY\n\n3\tYo\tX\n",
          [["Hi", "you"], ["Yo"]], [["X", "Y"], ["X"]]),
         # GermEval 2014, whose comments name the source behind a tab.
@@ -238,12 +236,3 @@ def test_a_comment_that_may_be_a_token_is_refused(tmp_path):
         read_conll(path)
     assert read_conll(path, comment="#")[0] == [["the"], ["bus"]]
     assert read_conll(path, comment=None)[0] == [["#", "the"], ["#", "bus"]]
-
-
-def test_the_last_column_of_conllu_holds_no_tags(tmp_path):
-    rows = ("1\tAda\tAda\tPROPN\t_\t_\t2\tnsubj\t_\tname=B-PER\n"
-            "2\tsings\tsing\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No|name=O\n")  # fmt: skip
-    path = put(tmp_path, rows, "a.conllu")
-    assert read_dataset(path).y == [["PROPN", "VERB"]]
-    with pytest.raises(ValueError, match="tag_column='misc' must be one of"):
-        read_dataset(path, tag_column="misc")

@@ -36,9 +36,7 @@ def test_the_bridge_refuses_what_is_no_split_or_has_no_labels():
         from_hf(hidden, text_columns="a", label_column="label")
 
 
-def test_the_bridge_makes_rows_of_several_labels(tiny_backbone):
-    from skdice import DiceSequenceClassifier
-
+def test_the_bridge_makes_rows_of_several_labels():
     features = hf.Features(
         {"text": hf.Value("string"), "labels": hf.List(hf.ClassLabel(names=["joy", "fear", "awe"]))}
     )
@@ -48,6 +46,3 @@ def test_the_bridge_makes_rows_of_several_labels(tiny_backbone):
     assert X == ["a", "b", "c"]
     assert y.dtype.kind == "i"
     np.testing.assert_array_equal(y, [[1, 0, 1], [0, 0, 0], [0, 1, 0]])
-    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
-    assert model.multilabel_
-    assert model.predict(X).shape == (3, 3)

@@ -7,6 +7,9 @@ import json
 import pytest
 
 from skdice.datasets import read_annotations, read_dataset, read_table, read_texts
+from skdice.datasets.dataset import read_inputs
+from skdice.datasets.readers import Learned
+from skdice.datasets.source import Source
 from skdice.inputs.labels import read_labels
 from tests.datasets.files import put_json as put
 
@@ -127,7 +130,7 @@ def test_choices_of_label_studio(tmp_path):
     assert (data.task, data.X, data.y) == ("classification", ["a", "b"], ["good", "bad"])
     with pytest.raises(ValueError, match=r"labels of whole texts and no entities: .*task='class"):
         read_annotations(path)
-    assert read_annotations(path, "label-studio", with_entities=False).texts == ["a", "b"]
+    assert [row.x for row in read_inputs(Source(path), "entities", {}, Learned())] == ["a", "b"]
     both = put(tmp_path, task_of("a", choice("mood", "good", "calm"), choice("topic", "x")),
                task_of("b", choice("topic", "y")), name="a.json")  # fmt: skip
     assert read_dataset(both, label_column="mood").y == [["good", "calm"], []]
@@ -208,13 +211,10 @@ def test_options_are_obeyed_or_refused(tmp_path):
     with pytest.raises(TypeError, match=r"label_column='mood' is no option of read_annotations.*"
                                         r"task='classification'"):  # fmt: skip
         read_dataset(path, task="entities", label_column="mood")
-    tokens = put(tmp_path, {"tokens": ["Ann"], "tags": ["O"]})
-    with pytest.raises(TypeError, match=r"header=True is no option .*task='classification'"):
-        read_dataset(tokens, header=True)
     table = tmp_path / "a.csv"
     table.write_text("text,label\na b,x\nc d,y\n")
-    with pytest.raises(TypeError, match=r"scheme='iob2' is no option .*task='tagging'"):
-        read_dataset(table, scheme="iob2")
+    with pytest.raises(TypeError, match=r"comment=None is no option .*task='tagging'"):
+        read_dataset(table, comment=None)
 
 
 def test_lists_of_tags_in_cells(tmp_path):
@@ -271,11 +271,11 @@ def test_other_shapes(tmp_path):
 def test_what_was_found_reads_another_file_alike(tmp_path, name, content, options, found):
     (tmp_path / name).write_text(content)
     data = read_dataset(tmp_path / name, **options)
-    given = data.table.given()
+    given = data.table
     assert given == {**found, "encoding": "utf-8"}
     again = read_dataset(tmp_path / name, task="classification", **given)
     assert (again.X, again.y, again.table) == (data.X, data.y, data.table)
-    given.pop("label_separator", None)
+    given = {n: value for n, value in given.items() if n != "label_separator"}
     assert read_texts(tmp_path / name, **given) == data.X
 
 

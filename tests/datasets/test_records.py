@@ -88,9 +88,7 @@ def test_bad_json_lines_are_named(tmp_path, lines, options, message):
 
 def test_semicolons_in_a_csv_file_whose_first_line_has_no_comma(tmp_path):
     text = 'text;label\n"Hi; there, you";ham\nfree money;spam\n'
-    X, y = ["Hi; there, you", "free money"], ["ham", "spam"]
-    assert read_table(put(tmp_path, text, "a.csv")) == (X, y)
-    assert read_texts(put(tmp_path, text, "a.csv")) == X
+    assert read_texts(put(tmp_path, text, "a.csv")) == ["Hi; there, you", "free money"]
     # Elsewhere they are part of the text.
     assert read_texts(put(tmp_path, "so; it goes\nwell\n", "a.txt")) == ["so; it goes", "well"]
     assert read_texts(put(tmp_path, "text\nso; it goes\n", "a.csv")) == ["so; it goes"]
@@ -141,10 +139,8 @@ TWO = ["win, now", "lunch"]
         ("a.csv", 'text\n""\n\nlunch\n', {}, ["", "lunch"]),
         ("a.tsv", "Sentence\nwin, now\nlunch\n", {}, TWO),
         ("a.csv", 'text,label\n"win, now",\nlunch,\n', {}, TWO),
-        ("a.csv", 'text,label\n"win, now",\nlunch,x\n', {"text_columns": "text"}, TWO),
         ("a.csv", "id,text\n1,win\n2,ok\n3,ok\n", {}, ["win", "ok", "ok"]),
         ("a.csv", ",title\n0,win\n1,ok\n2,ok\n", {}, ["win", "ok", "ok"]),
-        ("a.csv", "id,text\n1,win\n2,ok\n", {"text_columns": "id"}, ["1", "2"]),
         ("a.csv", "text,stars\nwin,5\nok,4\n", {"label_column": "stars"}, ["win", "ok"]),
         ("a.csv", "win,5\nok,4\n", {"label_column": -1}, ["win", "ok"]),
         ("a.jsonl", '{"id": 1, "text": "win, now"}\n{"text": "lunch", "label": null}', {}, TWO),
@@ -168,8 +164,6 @@ def test_texts_without_labels(tmp_path, name, text, options, expected):
         ("a.csv", "id,text,title,body\n1,a,b,c\n", {"n_texts": 2}, r"'body'\], not 2"),
         ("a.csv", "id,label\n1,a\n", {}, "has 0 columns that may be text"),
         ("a.csv", "a,b\n1,2\n", {"text_columns": "c"}, "text_columns='c' is not in"),
-        ("a.csv", "a,b\n1,2\n", {"label_column": "c"}, "label_column='c' is not in"),
-        ("a.csv", "text\n", {}, "header only"),
         ("a.jsonl", '{"text": "a"}\n{"text": 1}\n', {}, "line 2: 'text' is 1, not a string"),
         ("a", "win\n", {"n_texts": 3}, "n_texts=3"),
     ],

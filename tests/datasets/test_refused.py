@@ -8,7 +8,6 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import datasets as hf
 import pytest
 
 from skdice.datasets import (
@@ -16,48 +15,16 @@ from skdice.datasets import (
     read_conll,
     read_dataset,
     read_table,
-    read_texts,
     write_annotations,
 )
 from tests.datasets.annotations.test_columns_and_passages import put
 from tests.datasets.files import lines
-
-TEXTS = ["The storm took the roof", "The sun is out, and warm", "Flood water, near the bridge"]
-
-
-@pytest.mark.parametrize(
-    ("header", "others", "text"),
-    [
-        ("id,location,text,target", ["New Sandholt OM", "Oldmere UK", ""], "text"),
-        ("id,created,text,label", ["2024-05-15T12:00:16Z"] * 3, "text"),
-        ("id,file,text,label", ["/data/mails/a.txt", "/data/b.txt", "/data/c.txt"], "text"),
-        ("id,output,tweet,label", ["The label is spam", "The label is ham", "It is"], "tweet"),
-        ("id,clean_text,text,label", ["storm took roof", "sun out warm", "flood water"], "text"),
-        ("id,link,headline,class", ["https://a.example/the-storm-took"] * 3, "headline"),
-    ],
-)
-def test_a_column_beside_the_text_makes_no_pair(tmp_path, header, others, text):
-    pairs = enumerate(zip(others, TEXTS, strict=True))
-    rows = [f'{i},{other},"{t}",{i % 2}\n' for i, (other, t) in pairs]
-    path = put(tmp_path, "a.csv", header + "\n" + "".join(rows))
-    data = read_dataset(path, task="classification")
-    assert (data.X, data.y, data.columns["text"]) == (TEXTS, ["0", "1", "0"], [text])
 
 
 def test_a_line_is_counted_in_the_file_also_behind_a_text_of_several(tmp_path):
     path = put(tmp_path, "a.csv", 'text,label\n"one\ntwo\nthree",x\nfour,y\nfive,six,z\n')
     with pytest.raises(ValueError, match=r"line 6: 3 column\(s\), but 2 in the first line"):
         read_table(path)
-
-
-def test_two_texts_need_names_of_a_pair_or_a_user(tmp_path):
-    path = put(tmp_path, "a.csv", "claim,evidence,label\na b,c d,x\ne f,g h,y\n")
-    with pytest.raises(ValueError, match=r"\['claim', 'evidence'\], not 1: .*text_columns"):
-        read_table(path)
-    pairs = [("a b", "c d"), ("e f", "g h")]
-    assert read_table(path, text_columns=["claim", "evidence"])[0] == pairs
-    named = put(tmp_path, "b.csv", "text_a,text_b,label\na b,c d,x\ne f,g h,y\n")
-    assert read_table(named)[0] == pairs
 
 
 @pytest.mark.parametrize(
@@ -82,14 +49,6 @@ def test_a_header_that_nothing_shows_is_asked_for(tmp_path):
     with pytest.raises(ValueError, match="label_column by index with header=False, or header=True"):
         read_table(path)
     assert read_table(path, label_column="act")[0] == ["hello", "bye"]
-    two = put(tmp_path, "b.csv", "text;x,label\na,b\n")
-    with pytest.raises(ValueError, match=r"separator=',' or separator=';'"):
-        read_table(two)
-    assert read_table(two, separator=",", label_column=1, header=True)[1] == ["b"]
-    wrong = put(tmp_path, "c.csv", '"Hallo, du"|spam\n')
-    with pytest.raises(ValueError, match="',' separates cells: give another separator"):
-        read_table(wrong, separator=",")
-    assert read_table(wrong, separator="|", label_column=1, header=False)[1] == ["spam"]
 
 
 # ---- labels
@@ -138,12 +97,6 @@ def test_labels_are_the_same_from_json_and_csv(tmp_path):
     assert found[1] == ["True", "False", "1", "2.5", "3"]
 
 
-@pytest.mark.parametrize("sign", ["'", '""'])
-def test_written_lists_are_lists(tmp_path, sign):
-    text = """text,labels\na,"['spam', 'ad']"\nb,[]\nc,"['ad']"\n""".replace("'", sign)
-    assert read_dataset(put(tmp_path, "a.csv", text)).y == [["spam", "ad"], [], ["ad"]]
-
-
 @pytest.mark.parametrize("label", [{"choices": ["a"]}, [[0, 3]], "http://x.example"])
 def test_structures_and_links_are_no_classes(tmp_path, label):
     rows = {"text": "Ann", "label": "x"}, {"text": "b", "label": label}
@@ -169,15 +122,6 @@ def test_cells_of_any_length(tmp_path):
     before = csv.field_size_limit()
     assert len(read_table(path)[0][0]) == 180_000
     assert csv.field_size_limit() == before
-
-
-def test_fasttext(tmp_path):
-    text = "__label__spam win money\n__label__ham see you\n__label__ham __label__work so late\n"
-    path = put(tmp_path, "a.txt", text)
-    data = read_dataset(path)
-    assert data.X == ["win money", "see you", "so late"]
-    assert (data.task, data.y) == ("classification", [["spam"], ["ham"], ["ham", "work"]])
-    assert read_texts(path) == data.X
 
 
 # ---- JSON
@@ -216,36 +160,11 @@ def test_shapes_of_pandas(tmp_path):
     assert read_dataset(tmp_path / "c.jsonl").y == ["spam", "ham"]
 
 
-def test_parquet_is_read_by_pandas(tmp_path):
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    frame = pd.DataFrame({"text": ["win", "see you"], "label": ["spam", "ham"]})
-    frame.to_parquet(tmp_path / "a.parquet")
-    data = read_dataset(tmp_path / "a.parquet")
-    assert (data.task, data.X, data.y) == ("classification", ["win", "see you"], ["spam", "ham"])
-    assert read_texts(tmp_path / "a.parquet") == data.X
-
-
-def test_a_data_set_that_was_saved_names_from_hf(tmp_path):
-    hf.Dataset.from_dict({"text": ["a"], "label": ["x"]}).save_to_disk(tmp_path / "d")
-    with pytest.raises(ValueError, match=r"load_from_disk, and give one split to from_hf"):
-        read_dataset(tmp_path / "d")
-
-
 def test_half_a_surrogate_pair_names_its_line(tmp_path):
     rows = {"text": "x \ud83d", "label": "y"}, {"text": "b", "label": "z"}
     path = put(tmp_path, "a.jsonl", lines(*rows))
     with pytest.raises(ValueError, match="line 1: the text holds half of a surrogate pair"):
         read_dataset(path)
-
-
-def test_utf16_without_its_mark(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("text,label\nwin må,x\nso,y\n".encode("utf-16-le"))
-    with pytest.raises(ValueError, match="encoding='utf-16-le'") as error:
-        read_dataset(path)
-    assert "latin-1" not in str(error.value)
-    assert read_dataset(path, encoding="utf-16-le").X == ["win må", "so"]
 
 
 # ---- tagging
@@ -257,7 +176,6 @@ WORDS = [("Ada sings", "B-PER O"), ("It rains", "O O")]
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.csv", "sentence_id,words,labels\n0,Ada,B-PER\n0,sings,O\n1,It,O\n1,rains,O\n"),
         ("a.csv", "token,label\nAda,B-PER\nsings,O\n\nIt,O\nrains,O\n"),
         ("a.csv", 'sentence,labels\nAda sings,"B-PER,O"\nIt rains,"O,O"\n'),
         ("a.csv", "text,labels\nAda sings,B-PER O\nIt rains,O O\n"),
@@ -334,15 +252,3 @@ def test_a_file_is_opened_once_and_each_row_parsed_once(tmp_path, monkeypatch, n
     assert len(read_dataset(path)) == 6
     assert read == [path]
     assert len(parsed) == 6 * name.endswith("jsonl")
-
-
-def test_categories_of_spacys_documents(tmp_path):
-    spacy = pytest.importorskip("spacy")
-    docs = spacy.tokens.DocBin()
-    for text, name in (("win money", "spam"), ("see you", "ham")):
-        doc = spacy.blank("xx")(text)
-        doc.cats = {"spam": float(name == "spam"), "ham": float(name == "ham")}
-        docs.add(doc)
-    docs.to_disk(tmp_path / "a.spacy")
-    data = read_dataset(tmp_path / "a.spacy")
-    assert (data.task, data.y) == ("classification", ["spam", "ham"])

@@ -56,12 +56,7 @@ def test_a_file_becomes_rows(tmp_path, name, text, task, row):
     assert list(data.y) == [each.y for each in rows]
     assert data.meta == [each.meta for each in rows]
 
-
-@pytest.mark.parametrize(("name", "text", "task", "row"), FILES, ids=[f[0] for f in FILES])
-def test_a_file_to_predict_becomes_rows_without_y(tmp_path, name, text, task, row):
-    path = tmp_path / name
-    path.write_text(text)
-    rows = read_inputs(Source(path), task, {}, Learned())
+    rows = read_inputs(Source(path), task, {}, Learned())  # to be predicted
     assert all(type(each) is Row and each.y is None for each in rows)
     assert rows[0].x == row[1]
     if task == "classification":  # a table is written as it came, with two columns more

@@ -269,10 +269,10 @@ class Makers:
     def a_show_entities_X(self, kind: str) -> Any:  # noqa: N802
         return self.find("texts", kind)
 
-    def a_write_squad_predictions_path(self, kind: str) -> Any:
+    def a_to_json_path(self, kind: str) -> Any:
         return self.folder / "written" / "p.json"
 
-    a_to_json_path = a_take_runs_path = a_write_squad_predictions_path
+    a_take_runs_path = a_to_json_path
 
     def a_folder(self, kind: str) -> Any:
         return self.folder / "written"

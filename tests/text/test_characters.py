@@ -31,15 +31,6 @@ def test_the_place_is_named(text, place):
         check_characters(text, "here")
 
 
-def test_the_advice_works():
-    mended = {BYTE.encode("utf-8", "surrogateescape").decode("latin-1"): "caf\xe9 zo\xeb"}
-    for text, wanted in ((HALF, "a\ufffd b"), (PAIR, "a \U0001f600 b")):
-        mended[text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")] = wanted
-    for found, wanted in mended.items():
-        assert found == wanted
-        assert as_texts([found]) == [wanted]
-
-
 @pytest.mark.parametrize("bad", [BYTE, HALF, PAIR])
 @pytest.mark.parametrize("box", [list, pd.Series, np.array])
 def test_texts_pairs_and_tokens_name_the_row(bad, box):

@@ -16,25 +16,14 @@ from skdice.tags.posterior import SpanPosterior
 from skdice.tags.schemes import faults, get_spans
 from skdice.tags.spans import ScoredSpan
 
-PREFIXES = {
-    "iob1": "BI",
-    "iob2": "BI",
-    "ioe1": "IE",
-    "ioe2": "IE",
-    "bioes": "BIES",
-    "bmes": "BMES",
-    "bilou": "BILU",
-    "plain": None,
-}
+PREFIXES = dict(iob1="BI", iob2="BI", ioe1="IE", ioe2="IE", bioes="BIES", bmes="BMES")
+PREFIXES |= {"bilou": "BILU", "plain": None}
 
 
 def classes_of(scheme):
     prefixes = PREFIXES[scheme]
-    return (
-        ["O", "N", "V"]
-        if prefixes is None
-        else ["O", *(f"{p}-{t}" for p in prefixes for t in "XY")]
-    )
+    tags = ["N", "V"] if prefixes is None else [f"{p}-{t}" for p in prefixes for t in "XY"]
+    return ["O", *tags]
 
 
 def by_brute_force(proba, spans, classes, scheme):

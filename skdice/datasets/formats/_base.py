@@ -119,7 +119,7 @@ OWN = "skdice"  # the field of what another reader would take for its own
 # The fields that readers look at.
 _READ = {
     *("text", "data", "label", "labels", "entities", "spans", "ents", "annotations", "annotation"),
-    *("completions", "predictions", "cats", "accept", "answer", "tokens", "words", "paragraphs"),
+    *("predictions", "cats", "accept", "answer", "tokens", "words", "paragraphs"),
     *("documents", "passages", "PubTator3", "annotation_id", "lead_time", "offsets", "query"),
     *("entity_label", "question", "context", "qas", "sentence", "content", "document"),
     *("ner", "relations", "entity_ids", OWN),

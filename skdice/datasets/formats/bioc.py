@@ -15,7 +15,6 @@ from xml.etree import ElementTree
 from skdice._checks import shown
 from skdice.datasets.formats._base import Format, if_any
 from skdice.datasets.options import without
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted
 from skdice.datasets.source import Source
 
@@ -31,9 +30,7 @@ class BioC(Format):
         return ("entities",) if has_passages else ()
 
     def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        if suffix_of(source.path) in (".ann", ".conll"):
-            return ()
-        is_xml = source.first_line.lstrip().startswith("<")
+        is_xml = source.first_line.lstrip().startswith("<") and source.suffix != ".conll"
         return ("entities",) if is_xml and "<collection" in "\n".join(source.head[:100]) else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:

@@ -24,33 +24,30 @@ from skdice.datasets.source import Source
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
 
-_SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
 _READ_PAST = "AMRENF*#"
 _PART = re.compile(r"[\w+,=@ -][\w.+,=@ -]*")  # of a file's name
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
 
 class Brat(Format):
-    """A folder of texts and their annotations, or one of them."""
+    """A folder of texts and their annotations."""
 
     suffixes: ClassVar[tuple[str, ...]] = ("",)
     keeps: ClassVar[tuple[str, ...] | None] = ("id",)
 
     def tasks_of_file(self, source: Source) -> tuple[str, ...]:
         path = source.path
-        if path.is_dir():
-            fits = not any(map(is_webanno, path.rglob("*.tsv")))
-        else:
-            beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
-            fits = path.suffix == ".ann" or beside
+        fits = path.is_dir() and not any(map(is_webanno, path.rglob("*.tsv")))
         return ("entities",) if fits else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
-        path = source.path
-        folder = path if path.is_dir() else path.parent
-        names = {each.relative_to(folder).as_posix(): each for each in _documents(path)}
+        folder = source.path
+        files = (p for p in folder.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
+        names = {p.with_suffix("").relative_to(folder).as_posix(): p for p in files}
+        if not names:
+            raise FileNotFoundError(f"there is no file .txt or .ann below {str(folder)!r}")
         for name, document in sorted(names.items()):
-            text_file, file = (document.with_name(document.name + s) for s in (".txt", ".ann"))
+            text_file, file = (document.with_suffix(s) for s in (".txt", ".ann"))
             text = read_text(text_file, source.encoding)
             if wanted.labelled and not file.is_file():
                 yield Note("without a file .ann", 1)
@@ -72,20 +69,8 @@ class Brat(Format):
                 file.write_bytes(text.encode())
 
 
-def _documents(path: Path) -> set[Path]:
-    """The documents of a folder, or the one of a file, without their suffixes."""
-    if not path.is_dir():
-        return {path.with_suffix("")}
-    files = (p for p in path.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
-    if not (found := {p.with_suffix("") for p in files}):
-        raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
-    return found
-
-
 def _spans(file: Path, encoding: str) -> Iterator[Span]:
-    content = read_text(file, encoding)
-    scores = {name: float(score) for name, score in _SCORE.findall(content)}
-    for number, line in enumerate(content.split("\n"), 1):
+    for number, line in enumerate(read_text(file, encoding).split("\n"), 1):
         name, _, rest = line.rstrip("\r").partition("\t")
         if not line.strip() or name[:1] in _READ_PAST:
             continue
@@ -96,7 +81,7 @@ def _spans(file: Path, encoding: str) -> Iterator[Span]:
         label, places, text = match.groups()
         pairs = (place.split() for place in places.split(";"))
         parts = tuple((int(start), int(end)) for start, end in pairs)
-        yield Span(parts, label, text, scores.get(name))
+        yield Span(parts, label, text)
 
 
 def _names_of(rows: list[Row]) -> list[str]:
@@ -116,11 +101,11 @@ def _files_of(row: Row, name: str) -> dict[str, str]:
     """The text and the annotations of a document."""
     if row.x.startswith("\ufeff"):
         raise ValueError(f"the text of {name!r} begins with a byte order mark: leave it out")
-    lines = [line for i, e in enumerate(row.y, 1) for line in _lines(row, i, e)]
+    lines = [_line(row, i, entity) for i, entity in enumerate(row.y, 1)]
     return {".txt": row.x, ".ann": "".join(lines)}
 
 
-def _lines(row: Row, number: int, entity: Entity) -> Iterator[str]:
+def _line(row: Row, number: int, entity: Entity) -> str:
     if not isinstance(entity.label, str) or not re.fullmatch(r"\S+", entity.label):
         raise ValueError(f"the label {entity.label!r} holds white space, which brat's cannot")
     parts, start = [], entity.start
@@ -132,6 +117,4 @@ def _lines(row: Row, number: int, entity: Entity) -> Iterator[str]:
         parts = [(entity.start, entity.end)]
     places = ";".join(f"{a} {b}" for a, b in parts)
     text = " ".join(_LINE_ENDS.sub(" ", row.x[a:b]) for a, b in parts)
-    yield f"T{number}\t{entity.label} {places}\t{text}\n"
-    if entity.score is not None:
-        yield f"#{number}\tAnnotatorNotes T{number}\tscore {entity.score:.6f}\n"
+    return f"T{number}\t{entity.label} {places}\t{text}\n"

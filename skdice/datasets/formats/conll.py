@@ -15,7 +15,6 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.conll import write_conll
 from skdice.datasets.formats._base import Format
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Note, Row, Wanted
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import is_tagged, tagged_rows
@@ -31,7 +30,7 @@ class Conll(Format):
     keeps: ClassVar[tuple[str, ...] | None] = ()
 
     def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        return ("tagging",) if suffix_of(source.path) == ".conll" or is_tagged(source) else ()
+        return ("tagging",) if source.suffix == ".conll" or is_tagged(source) else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         rows = tagged_rows(source, {}).rows  # columns without tags may be anything

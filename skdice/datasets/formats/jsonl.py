@@ -31,8 +31,7 @@ class JsonLines(JsonFormat):
         if not isinstance(value, dict):
             return ()
         items = value.get("entities", 0)
-        is_usual = isinstance(items, dict) or (items and _are_entities(items))
-        if is_usual or any(_are_named(value.get(name)) for name in _LISTS[1:]):
+        if _are_entities(items) or any(_are_named(value.get(name)) for name in _LISTS[1:]):
             return ("entities",)
         return ("empty",) if items in (None, []) else ()
 
@@ -45,8 +44,6 @@ class JsonLines(JsonFormat):
             text = source.text_key(place, record, _TEXTS, wanted.text_column)
             name = next((n for n in (*_LISTS, "spans", "ents") if record.get(n) is not None), None)
             items = record[name] if name else []
-            if isinstance(items, dict):
-                items = _in_rows(source, place, items)
             yield row_of(source, place, record, text, name, items if wanted.labelled else [])
 
     def dump(self, row: Row, predicted: bool) -> dict[str, Any]:
@@ -56,7 +53,7 @@ class JsonLines(JsonFormat):
 
 def _are_entities(items: Any) -> bool:
     """Return True if entities are a list of lists, or of objects that are not Doccano's."""
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not items:
         return False
     return not (isinstance(items[0], dict) and "start_offset" in items[0] and "label" in items[0])
 
@@ -67,11 +64,3 @@ def _are_named(items: Any) -> bool:
     if isinstance(first, list):  # (type, start, end), as Argilla has it
         return [type(each) for each in first[:3]] == [str, int, int]
     return isinstance(first, dict) and {"start", "end", "label"} <= set(first)
-
-
-def _in_rows(source: Source, place: str, columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Objects of lists of their values, as data sets of Hugging Face hold lists of objects."""
-    lists = [source.listed(place, columns, name) for name in columns]
-    if len(set(map(len, lists))) > 1:
-        raise source.fault(place, f"{list(columns)} hold {list(map(len, lists))} values")
-    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]

@@ -29,7 +29,7 @@ from skdice.datasets.source import Source
 
 _OF_HTML = "hypertextlabels"
 _HTML = re.compile(r"<[a-zA-Z/!][^<>]*>")
-_OF_TASKS = ("annotations", "completions", "predictions")
+_OF_TASKS = ("annotations", "predictions")
 _DIALOGUE = "is a dialogue, which is not read: write its turns as texts, one in each task"
 
 
@@ -103,7 +103,7 @@ def _kept(
     """
     if not wanted.labelled:
         return [({}, False)], []
-    every = source.listed(place, task, "annotations" if "annotations" in task else "completions")
+    every = source.listed(place, task, "annotations")
     cancelled, kept = len(every) - len(answered(every)), submitted(task)
     if kept or cancelled or is_annotated or wanted.of_labels:
         pairs = [(each, False) for each in kept]
@@ -203,7 +203,7 @@ def answered(annotations: Any) -> list[Any]:
 
 def submitted(task: dict[str, Any]) -> list[Any]:
     """The annotations of a task: those that were marked as true, or else all."""
-    kept = answered(task.get("annotations") or task.get("completions") or [])
+    kept = answered(task.get("annotations"))
     return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 
 from skdice.datasets.formats._base import Format, if_any
-from skdice.datasets.reading import suffix_of
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
 from skdice.datasets.source import Source
 
@@ -22,7 +21,7 @@ class PubTator(Format):
     """Titles and abstracts with entities."""
 
     def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        fits = re.match(r"[^|\t]+\|t\|", source.first_line) and suffix_of(source.path) != ".conll"
+        fits = re.match(r"[^|\t]+\|t\|", source.first_line) and source.suffix != ".conll"
         return ("entities",) if fits else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:

@@ -1,9 +1,9 @@
-"""spaCy: training data as JSON, JSON of documents, and ``.spacy`` files.
+"""spaCy: training data as JSON, and JSON of documents.
 
 Read from spaCy 3.8's ``Doc.to_json`` and the training data of its pages. Read are pairs of a text
 and a dict with ``entities`` (also below ``annotations``, as some tools write them), and documents
-with ``ents`` and ``spans``. Metadata, where there is some, is the third of three. A
-``.spacy`` file is read by spaCy itself. Paragraphs of version 2 are for spaCy's own ``convert``.
+with ``ents`` and ``spans``. Metadata, where there is some, is the third of three. Of ``.spacy``
+files and paragraphs of version 2, spaCy itself makes such JSON.
 """
 
 from __future__ import annotations
@@ -14,22 +14,14 @@ from typing import Any
 from skdice._checks import shown
 from skdice.datasets.formats._base import Format, spans_of
 from skdice.datasets.options import without
-from skdice.datasets.reading import suffix_of
-from skdice.datasets.row import Marks, Note, Row, Wanted, span
+from skdice.datasets.row import Marks, Note, Row, Wanted
 from skdice.datasets.source import Source
 
 
 class Spacy(Format):
-    """Pairs of a text and its entities, documents, and binary files."""
+    """Pairs of a text and its entities, and documents."""
 
     is_json = True
-
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        if suffix_of(source.path) != ".spacy":
-            return ()
-        docs = _docs(source)
-        of_labels = any(doc.cats for doc in docs) and not any(doc.ents for doc in docs)
-        return ("classification",) if of_labels else ("entities",)
 
     def tasks_of(self, value: Any) -> tuple[str, ...]:
         if _is_pair(value):
@@ -40,9 +32,6 @@ class Spacy(Format):
         return _tasks_of_document(value)
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
-        if suffix_of(source.path) == ".spacy":
-            yield from _read_binary(source, wanted)
-            return
         for place, value in source.values:
             if wanted.of_labels:
                 yield _cats(source, place, value, wanted)
@@ -83,11 +72,8 @@ def _cats(source: Source, place: Any, value: Any, wanted: Wanted) -> Row:
     ):
         raise source.fault(place, f"'cats' is {shown(cats)}, not a score for each category")
     metadata = {"answer": fields["answer"]} if "answer" in fields else {}
-    return Row(place, text, _of_cats(cats), metadata)
-
-
-def _of_cats(cats: dict[str, float]) -> dict[str, list[str]] | None:
-    return {"cats": [name for name, score in cats.items() if score >= 0.5]} if cats else None
+    held = [name for name, score in cats.items() if score >= 0.5]
+    return Row(place, text, {"cats": held} if cats else None, metadata)
 
 
 def _pairs(source: Source, place: str, value: Any, wanted: Wanted) -> Iterator[Row]:
@@ -116,39 +102,3 @@ def _document(source: Source, place: str, value: dict[str, Any], wanted: Wanted)
     found = spans_of(source, place, list(items.values()) if wanted.labelled else [])
     metadata = without(value, text, "ents", "spans", "tokens")
     return Row(place, value[text], Marks(found), metadata)
-
-
-# ---- .spacy
-
-
-def _spacy() -> Any:
-    try:
-        import spacy
-    except ImportError as error:
-        raise ImportError(
-            "a .spacy file needs spaCy: install it (pip install spacy), or convert to JSON"
-        ) from error
-    return spacy
-
-
-def _docs(source: Source) -> list[Any]:
-    """The documents of a .spacy file."""
-    spacy = _spacy()
-    if not source.path.is_file():
-        raise FileNotFoundError(f"there is no file {str(source.path)!r}: check the path")
-    try:
-        docs = spacy.tokens.DocBin().from_disk(source.path)
-        return list(docs.get_docs(spacy.blank("xx").vocab))
-    except Exception as error:  # of zlib, msgpack, or of spaCy's own
-        raise ValueError(f"{str(source.path)!r} is no .spacy file of documents: {error}") from error
-
-
-def _read_binary(source: Source, wanted: Wanted) -> Iterator[Row]:
-    for i, doc in enumerate(_docs(source), 1):
-        y: Any = _of_cats(doc.cats) if wanted.of_labels else Marks([])
-        if wanted.labelled and not wanted.of_labels:
-            every = [*(each for group in doc.spans.values() for each in group), *doc.ents]
-            y = Marks(
-                list(dict.fromkeys(span(e.start_char, e.end_char, e.label_, e.text) for e in every))
-            )
-        yield Row(f"document {i}", doc.text, y, {})

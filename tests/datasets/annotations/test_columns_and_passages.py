@@ -34,7 +34,6 @@ def test_webanno(tmp_path):
     assert found.entities == [[(0, 6, "PER"), (15, 19, "LOC"), (24, 28, "MISC")]]
     data = read_dataset(path)
     assert (data.task, data.y) == ("entities", found.entities)
-    assert read_annotations(path, with_entities=False).entities == [[]]
 
 
 def test_webannos_layers_stacks_and_escapes(tmp_path):
@@ -49,23 +48,6 @@ def test_webannos_layers_stacks_and_escapes(tmp_path):
     assert found.entities == [[(0, 1, "X"), (0, 3, "Y|z"), (6, 7, "Span")]]
 
 
-TWO_TOKENS = "#Text=a b\n1-1\t0-1\ta\t_\tX\n1-2\t2-3\tb\t_\t_\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (webanno("1-1\t0-1\tA\t_\t_\n"), r"line 5: a token without a line '#Text='"),
-        (webanno("#Text=A\nA B C\n"), r"line 6: 'A B C' is no token"),
-        (webanno("#Text=A\n1-1\t99999999-99999999\tA\t_\t_\n"), "does not stand where"),
-        (webanno(TWO_TOKENS, "#Text=c\n2-1\t1-2\tc\t_\t_\n"), "does not stand where"),
-    ],
-)
-def test_webanno_that_cannot_be_right(tmp_path, text, problem):
-    with pytest.raises(ValueError, match=rf"a.tsv'.*{problem}"):
-        read_annotations(put(tmp_path, "a.tsv", text))
-
-
 PUBTATOR = ("7|t|Iron helps.\n7|a|We gave iron to mice.\n7\t0\t4\tIron\tChemical\tD1\n"
             "7\t20\t24\tiron\tChemical\n7\tCID\tD1\tD2\n\n8|t|Nothing.\n8|a|\n")  # fmt: skip
 
@@ -77,8 +59,6 @@ def test_pubtator(tmp_path):
     assert found.entities == [[(0, 4, "Chemical"), (20, 24, "Chemical")], []]
     assert found.metadata == [{"id": "7", "identifiers": ["D1", None]}, {"id": "8"}]
     assert read_dataset(path).task == "entities"
-    with pytest.raises(ValueError, match=r"line 1: the document has no line '7\|a\|'"):
-        read_annotations(put(tmp_path, "c.txt", "7|t|a\nx\n"))
 
 
 PASSAGES = [

@@ -8,7 +8,6 @@ import pytest
 
 from skdice.datasets import read_annotations, read_dataset, write_annotations
 from tests.datasets.annotations.test_columns_and_passages import put, webanno
-from tests.datasets.files import lines
 
 
 def test_entities_in_the_cells_of_a_table(tmp_path):
@@ -128,6 +127,10 @@ GOOD = (
         (GOOD[GOOD.index("2-1") :], "", "no token holds 'So' of its sentence"),
         (GOOD, "", "it holds no sentence"),
         (LEE + "1-3", "1-2", "line 7: ' Lee ' of its sentence"),
+        ("#Text=Bo Lee naps\n", "", "line 5: a token without a line '#Text='"),
+        ("1-1\t0-2\tBo\t", "A B C\n1-1\t0-2\tBo\t", "line 6: 'A B C' is no token"),
+        ("0-2\tBo", "99999999-99999999\tBo", "does not stand where"),
+        ("2-1\t12-14", "2-1\t1-3", "does not stand where"),
     ],
 )
 def test_webanno_that_contradicts_itself(tmp_path, old, new, problem):
@@ -187,9 +190,6 @@ def test_own_files_are_read(tmp_path):
     text = "17|t|x is so"
     path = write_annotations(tmp_path / "a.conll", [text], [[(0, 2, "X")]], "conll")
     assert read_annotations(path)[1] == read_annotations(path, "conll")[1] == [[(0, 2, "X")]]
-    path = write_annotations(tmp_path / "a.json", ["Ann", "b"], [[(0, 3, "X")], []], "doccano")
-    assert [row["label"] for row in json.loads(path.read_text())] == [[[0, 3, "X"]], []]
-    assert read_annotations(path).entities == [[(0, 3, "X")], []]
 
 
 def test_what_another_reader_would_take_is_under_one_key(tmp_path):
@@ -199,12 +199,3 @@ def test_what_another_reader_would_take_is_under_one_key(tmp_path):
     assert value["skdice"] == {"tokens": ["a"], "cats": {"A": 1.0}, "skdice": 2}
     assert {*value} == {"id", "source", "skdice", "text", "spans"}
     assert read_annotations(path).metadata == metadata
-
-
-def test_a_record_that_fits_two_formats_is_refused(tmp_path):
-    span = {"start": 0, "end": 3, "label": "PER"}
-    record = {"text": "Ann", "spans": [span], "label": [[0, 3, "LOC"]]}
-    path = put(tmp_path, "a.jsonl", lines(record))
-    with pytest.raises(ValueError, match=r"fits 'doccano' and 'prodigy': give format='doccano'"):
-        read_dataset(path)
-    assert read_dataset(path, format="doccano").y == [[(0, 3, "LOC")]]
