@@ -213,9 +213,6 @@ def _classes(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples
     if not several:
         mean, heading = "accuracy", "Mistakes with the highest probability (this one)"
         pictures = _confusion(partial(_draw_confusion, true, pred), classes)
-    if len(names) == 2 and not several:
-        at = int(getattr(model, "positive_", 1))
-        pictures += _curve(names[at], true, proba[:, at])
     lines = _class_lines(classes, counts, (mean, "macro average"))
     wrong = _wrong_texts(texts, true, pred, names, proba, several)[:n_examples]
     return _Findings(OF_CLASS, lines, pictures, heading, wrong)
@@ -358,19 +355,3 @@ def _draw_confusion(true: list[set[str]], pred: list[set[str]], ax: Any) -> None
     look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
     sides = [[label_of(name) for row in part for name in row] for part in (true, pred)]
     ConfusionMatrixDisplay.from_predictions(*sides, ax=ax, **look)
-
-
-def _curve(name: str, true: list[set[str]], proba: np.ndarray) -> list[str]:
-    """Precision against recall of a label, if any row has it; `true` holds those of each row."""
-    from sklearn.metrics import PrecisionRecallDisplay
-
-    of_rows = np.array([name in row for row in true])
-
-    def draw(ax: Any) -> None:
-        PrecisionRecallDisplay.from_predictions(of_rows, proba, name=label_of(name), ax=ax)
-        ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
-        ax.set_title("Precision and recall at every threshold")
-        ax.grid(alpha=0.25)
-        ax.legend(fontsize=8, loc="lower left")
-
-    return [picture(draw, (5.5, 3.6))] if of_rows.any() else []
