@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import check_choice, check_range, checked, printable
+from skdice._checks import check_choice, checked, printable
 from skdice._tables import TextTable
 from skdice._types import Rows, Scorer
 from skdice.inputs.rows import check_ordered
@@ -205,7 +205,6 @@ def span_report(
     scheme: str = "auto",
     mode: str = "lenient",
     output_dict: bool = False,
-    digits: int = 3,
 ) -> Any:
     """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
 
@@ -231,8 +230,6 @@ def span_report(
         alone, as nervaluate does. In ``type`` nervaluate finds less: there a predicted span of
         another type, if it comes first, takes the true span from one of the same type.
     output_dict : bool, default=False
-    digits : int, default=3
-        Of the text.
 
     Returns
     -------
@@ -253,19 +250,18 @@ def span_report(
     0.5
     """
     check_choice("mode", mode, tuple(MODES))
-    check_range(0, 100, digits=digits)
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
     read = strict_spans if mode == "strict" else get_spans
     there, found = ([read(row, scheme) for row in rows] for rows in (true, pred))
     table = report_of_spans(there, found, mode)
-    return table if output_dict else report_text(table, digits)
+    return table if output_dict else report_text(table)
 
 
-def report_text(table: dict[str, dict[str, float]], digits: int = 3) -> str:
+def report_text(table: dict[str, dict[str, float]]) -> str:
     """The lines of a report; in a notebook, a table."""
     columns = ("precision", "recall", "f1")
     rows = [
-        [printable(name), *(f"{entry[c]:.{digits}f}" for c in columns), str(entry["support"])]
+        [printable(name), *(f"{entry[c]:.3f}" for c in columns), str(entry["support"])]
         for name, entry in table.items()
     ]
     names = ["", *columns, "support"]

@@ -11,7 +11,6 @@ import seqeval.metrics
 import seqeval.scheme
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seqeval.metrics.v1 import precision_recall_fscore_support
 from sklearn.base import BaseEstimator
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -198,22 +197,6 @@ def in_reach_of_seqeval(row):
     )
 
 
-@pytest.mark.parametrize("scheme", sorted(set(NAMES) - {"ioe1"}))
-@settings(max_examples=100, deadline=None)
-@given(data=st.data())
-def test_strict_mode_equals_that_of_seqeval(scheme, data):
-    tags = st.sampled_from(["O", *(f"{p}-{kind}" for p in PREFIXES[scheme] for kind in ("A", "C"))])
-    lengths = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
-    rows = [[data.draw(st.lists(tags, min_size=n, max_size=n)) for n in lengths] for _ in range(2)]
-    options = dict(scheme=getattr(seqeval.scheme, NAMES[scheme]), zero_division=0)
-    for average in ("micro", "weighted"):
-        expected = precision_recall_fscore_support(*rows, average=average, **options)
-        scores = span_precision_recall_fscore_support(
-            *rows, average=average, scheme=scheme, mode="strict"
-        )
-        assert scores[2] == pytest.approx(float(expected[2]))
-
-
 @pytest.mark.parametrize("scheme", NAMES)
 def test_strict_mode_equals_that_of_seqeval_on_every_short_sentence(scheme):
     tags = ["O", *(f"{p}-{kind}" for p in PREFIXES[scheme] for kind in ("A", "C"))]
@@ -223,12 +206,6 @@ def test_strict_mode_equals_that_of_seqeval_on_every_short_sentence(scheme):
             continue
         expected = [e.to_tuple()[1:] for e in seqeval.scheme.Tokens(list(row), how).entities]
         assert strict_spans(row, scheme) == expected, row
-
-
-def test_strict_mode_of_iob1_is_not_lenient():
-    rows = [["O", "B-A", "O"]]
-    assert span_f1_score(rows, rows, scheme="iob1") == 1.0
-    assert span_f1_score(rows, rows, scheme="iob1", mode="strict") == 0.0
 
 
 def test_strict_mode_leaves_out_what_breaks_the_scheme():

@@ -61,7 +61,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         - ``"auto"``: the F1 of the positive class of two, macro F1 for more classes, micro F1 for
           several labels.
         - ``"f1"`` (with several labels, each label's own), ``"f1_micro"``, ``"f1_macro"``,
-          ``"accuracy"``, ``"balanced_accuracy"``.
+          ``"accuracy"``.
         - ``Fbeta(2)``, ``Cost({("spam", "ham"): 20, ("ham", "spam"): 1})``, and, for two classes or
           several labels, the bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and
           ``AlertBudget(50)``, all of `skdice.metrics`.
