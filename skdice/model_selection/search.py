@@ -15,8 +15,6 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import Tags, get_tags, indexable
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import BaseSearchCV, HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params
@@ -32,7 +30,6 @@ from skdice.model_selection.checks import (
     folds_of,
     weights_of,
 )
-from skdice.model_selection.heads.finalists import finalists
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
 from skdice.model_selection.spaces import as_spaces, check_space, import_optuna
 from skdice.model_selection.studies import identity_of, new_study, open_study, optuna_log
@@ -41,14 +38,11 @@ from skdice.model_selection.trials import FullFits, cv_results, ended_trials
 
 def _explain_no_score(study: Any, full: FullFits) -> NoReturn:
     """Raise the error of the last trial that failed, or say that there was none."""
-    if full.error is not None and type(full.error) is not ValueError:
-        raise full.error
     errors = [record.error for _, record in ended_trials(study) if record.error]
     if not errors:
         raise ValueError("no trial has a score: give n_trials, timeout or the pruner more room")
     got = ["X", "y", *full.fit_params]
-    message = f"every trial failed (fit got {got}), the last with: {errors[-1]}"
-    raise ValueError(message) from full.error
+    raise ValueError(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
 
 
 @dataclass(eq=False, repr=False)
@@ -59,11 +53,10 @@ class LossSearchCV(BaseSearchCV):
     ----------
     estimator : estimator
         Any scikit-learn estimator. With those of skdice, Optuna's pruners see each epoch.
-    param_distributions : dict, list of dicts or None, default=None
+    param_distributions : dict or list of dicts
         Maps each parameter to an Optuna distribution, a list of choices, or a function of the other
         parameters, such as ``lambda params: 1 - params["loss__alpha"]``. A list of dicts searches
-        all of them. None is `loss_space` of the estimator's loss. ``{"lr": "auto"}`` searches from
-        a third to three times the estimator's rate, which a text estimator chooses as in `fit`.
+        all of them. `loss_space` gives that of a loss.
     n_trials : int, default=32
         Number of trials in the study, with those that a storage holds already. Interrupted ones do
         not count.
@@ -85,8 +78,7 @@ class LossSearchCV(BaseSearchCV):
         in full, and the best of those wins. On some data sets heads rank losses differently than
         full fits.
     n_finalists : int, default=5
-        Number of full fits after heads: half for the best heads, and half for trials that differ
-        most, among those within one standard error of the best.
+        Number of full fits after heads, of the best ones.
     pruner : optuna pruner, "median" or None, default="median"
         Stops bad trials early; heads are never stopped. ``"median"`` stops a trial below the median
         of the others at the same epoch of the same fold. A pruner sees the score on the fold's test
@@ -151,7 +143,7 @@ class LossSearchCV(BaseSearchCV):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"])],
-        "param_distributions": [dict, list, tuple, None],
+        "param_distributions": [dict, list, tuple],
         "n_trials": [Interval(Integral, 1, None, closed="left")],
         "timeout": [Interval(Real, 0, 1e300, closed="neither"), None],
         "cv": ["cv_object"],
@@ -171,7 +163,7 @@ class LossSearchCV(BaseSearchCV):
     }
 
     estimator: Any
-    param_distributions: Any = None
+    param_distributions: Any
     _: KW_ONLY
     n_trials: int = 32
     timeout: float | None = None
@@ -225,7 +217,7 @@ class LossSearchCV(BaseSearchCV):
         X, y, groups = indexable(X, y, params.pop("groups", None))
         check_rows(self.estimator, X, y)
         splits = self._check_data(X, y, groups)
-        spaces = as_spaces(self.param_distributions, self.estimator, y)
+        spaces = as_spaces(self.param_distributions)
         losses = check_space(self.estimator, spaces)
         check_factors(self.estimator, losses, X, y)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
@@ -299,14 +291,13 @@ class LossSearchCV(BaseSearchCV):
         heads = new_study(self)
         self._optimize(full, self.n_trials, ends, True, heads)
         self.heads_: dict[str, Any] = cv_results(heads, len(full.splits), full.spaces)
-        ended = zip(ended_trials(heads), self.heads_["params"], strict=True)
-        scored = [(t.params, p, r.scores) for (t, r), p in ended if np.isfinite(r.mean)]
+        scored = [(record.mean, trial.params) for trial, record in ended_trials(heads)]
+        scored = [(mean, params) for mean, params in scored if np.isfinite(mean)]
         if not scored:
             _explain_no_score(heads, full)
-        asked, params, scores = zip(*scored, strict=True)
-        best = finalists(params, np.array(scores), self.n_finalists)
-        for i in best:
-            study.enqueue_trial(asked[i], skip_if_exists=True)
+        best = sorted(scored, key=lambda pair: -pair[0])[: self.n_finalists]
+        for _, params in best:
+            study.enqueue_trial(params, skip_if_exists=True)
         return len(best)
 
     def _seed(self) -> int | None:
@@ -359,11 +350,3 @@ class LossSearchCV(BaseSearchCV):
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         return "full" if reason is not None else "shared"
-
-    @available_if(
-        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), "predict_spans")
-    )
-    def predict_spans(self, X: Data) -> Any:
-        """`predict_spans` of the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_spans(X)

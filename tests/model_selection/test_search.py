@@ -121,18 +121,12 @@ def test_spaces():
     assert 2 <= params["diceclassifier__max_epochs"] <= 4
     total = params["diceclassifier__loss__alpha"] + params["diceclassifier__loss__beta"]
     assert total == pytest.approx(1)
-    free = search(loss_space("tversky", tied=False), n_trials=3).fit(X, Y).best_params_
-    assert free["loss__alpha"] + free["loss__beta"] != pytest.approx(1)
     objects = search({"loss": [TverskyLoss(alpha=0.2), "ce"]}, n_trials=4).fit(X, Y)
     assert {repr(p["loss"]) for p in objects.cv_results_["params"]} <= {
         "TverskyLoss(alpha=0.2)",
         "'ce'",
     }
     assert OneMinus("a")({"a": 0.25}) == 0.75
-    auto = LossSearchCV(clone(BASE).set_params(loss="focal"), n_trials=1, cv=2, random_state=0).fit(
-        X, Y
-    )
-    assert "loss__gamma" in auto.best_params_
 
 
 @pytest.mark.parametrize(
@@ -534,7 +528,7 @@ def test_a_scorer_of_several_scores_fails():
     several = dict(estimator=LogisticRegression(), scoring=lambda *_: {"a": 0.5, "b": 0.6})
     with (
         pytest.warns(FitFailedWarning),
-        pytest.raises(TypeError, match="a real number, not 'dict'"),
+        pytest.raises(ValueError, match=r"TypeError: .* a real number, not 'dict'"),
     ):
         search({"C": [1.0]}, **several).fit(X, Y)
 
