@@ -22,16 +22,13 @@ MEANINGS = {
     "tfidf": "no transformer: n-grams and a logistic regression",
     "crf": "no transformer: a conditional random field",
 }
-DECISIONS = {
-    "tuned": "with a bias for each class that held-out rows chose for F1",
-    "prior": "with one bias that held-out rows chose, times the log-prior",
-}
+TUNED = "with a bias for each class that held-out rows chose for F1"
 
 
 def meanings(models: list[Candidate]) -> dict[str, str]:
     """Each loss and decision of the rows with its meaning."""
     named = {str(model.loss): MEANINGS.get(str(model.loss)) for model in models}
-    named |= {f"+ {model.decision}": DECISIONS.get(str(model.decision)) for model in models}
+    named["+ tuned"] = TUNED if any(model.tuned for model in models) else None
     return {name: meaning for name, meaning in named.items() if meaning}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.metrics import make_scorer
 from skdice._checks import check_choice, checked, printable
 from skdice._tables import TextTable
 from skdice._types import Rows, Scorer
-from skdice.inputs.rows import check_ordered
 from skdice.inputs.sentences import Spans, read_tags, spans_of
 from skdice.metrics.classification import precision_recall_f1
 from skdice.metrics.partial_credit import MODES, credit
@@ -35,7 +33,6 @@ def span_precision_recall_fscore_support(
     *,
     average: str | None = None,
     scheme: str = "auto",
-    labels: Sequence[str] | None = None,
     mode: str = "lenient",
 ) -> tuple[Any, Any, Any, Any]:
     """Precision, recall, F1 and number of true spans; 0 where a ratio has a denominator of 0.
@@ -55,8 +52,6 @@ def span_precision_recall_fscore_support(
     scheme : str, default="auto"
         One of ``"iob1"``, ``"iob2"``, ``"ioe1"``, ``"ioe2"``, ``"bioes"``, ``"bmes"``,
         ``"bilou"``, ``"plain"``. ``"auto"`` infers it from `y_true`.
-    labels : list of str, default=None
-        Types to count. None is every type in `y_true` or `y_pred`; ``O`` is not a type.
     mode : {"lenient", "strict"}, default="lenient"
         ``"lenient"`` counts a span whose tags break the scheme, such as an I- without its B-, as
         the CoNLL-2003 script does. ``"strict"`` does not, like seqeval's strict mode.
@@ -88,14 +83,9 @@ def span_precision_recall_fscore_support(
     """
     check_choice("average", average, ("micro", "macro", "weighted", None))
     check_choice("mode", mode, ("lenient", "strict"))
-    if labels is not None and not all(isinstance(label, str) for label in labels):
-        raise TypeError(f"labels={labels!r} must hold strings, the types to count")
-    if labels is not None:
-        check_ordered(labels, "labels", "a list of types")
-    background = None if labels is not None and "O" in labels else "O"
-    true, pred = spans_of(y_true, y_pred, scheme, strict=mode == "strict", background=background)
+    true, pred = spans_of(y_true, y_pred, scheme, strict=mode == "strict")
     n_of = _n_of_types(true, pred)
-    types = sorted(set(n_of[1]) | set(n_of[2])) if labels is None else list(labels)
+    types = sorted(set(n_of[1]) | set(n_of[2]))
     counts = np.array([[n[kind] for kind in types] for n in n_of], dtype=np.int64).reshape(3, -1)
     if average == "micro":
         counts = counts.sum(axis=1, keepdims=True)

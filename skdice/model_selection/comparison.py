@@ -399,7 +399,7 @@ def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None
     try:
         if model.loss == "tfidf" and np.ndim(targets) == 2:
             raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
-        if model.decision is not None and data.y_val is None:
+        if model.tuned and data.y_val is None:
             check_folds(seeded(model.model, seed), data.X, targets)
         if model.sampler is not None and _has_sampler(estimator):
             check_sampler(model.sampler)
@@ -455,7 +455,7 @@ def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any
     data = data.X, data.y, data.X_val, data.y_val
     n_rows, epochs = length_of_fit(estimator, *data)
     for model in models:
-        inner = model.model if model.decision is None else model.model.estimator
+        inner = model.model.estimator if model.tuned else model.model
         drawn, _ = length_of_fit(seeded(inner, seed), *data)
         inner.set_params(max_epochs=max(round(epochs * -(-n_rows // size) / -(-drawn // size)), 1))
     return epochs

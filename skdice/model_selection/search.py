@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -40,7 +39,7 @@ def _explain_no_score(study: Any, full: FullFits) -> NoReturn:
     """Raise the error of the last trial that failed, or say that there was none."""
     errors = [record.error for _, record in ended_trials(study) if record.error]
     if not errors:
-        raise ValueError("no trial has a score: give n_trials, timeout or the pruner more room")
+        raise ValueError("no trial has a score: give n_trials or the pruner more room")
     got = ["X", "y", *full.fit_params]
     raise ValueError(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
 
@@ -60,8 +59,6 @@ class LossSearchCV(BaseSearchCV):
     n_trials : int, default=32
         Number of trials in the study, with those that a storage holds already. Interrupted ones do
         not count.
-    timeout : float or None, default=None
-        Seconds after which no new trial starts; after heads, one trial is fitted in full anyway.
     cv : as in `GridSearchCV`, default=None
     scoring : str, callable or None, default=None
         As in `GridSearchCV`, but one score only.
@@ -97,7 +94,7 @@ class LossSearchCV(BaseSearchCV):
         Processes, through joblib, that run full fits on one `storage`.
     callbacks : list of callables or None, default=None
         Called with the study and the trial after each trial, in the process that ran it.
-        ``study.stop()`` ends the trials there.
+        ``study.stop()`` ends the trials there; after heads, one trial is fitted in full anyway.
     error_score : "raise" or float, default=nan
         Score of a fold whose fit or scorer fails. The error is kept in ``study_``.
     verbose : int, default=0
@@ -145,7 +142,6 @@ class LossSearchCV(BaseSearchCV):
         "estimator": [HasMethods(["fit"])],
         "param_distributions": [dict, list, tuple],
         "n_trials": [Interval(Integral, 1, None, closed="left")],
-        "timeout": [Interval(Real, 0, 1e300, closed="neither"), None],
         "cv": ["cv_object"],
         "scoring": [str, callable, None],
         "refit": ["boolean"],
@@ -166,7 +162,6 @@ class LossSearchCV(BaseSearchCV):
     param_distributions: Any
     _: KW_ONLY
     n_trials: int = 32
-    timeout: float | None = None
     cv: Any = None
     scoring: Any = None
     refit: bool = True
@@ -248,48 +243,36 @@ class LossSearchCV(BaseSearchCV):
 
     def _search(self, full: FullFits, identity: str) -> None:
         """Run the trials, and set the attributes that hold their results."""
-        ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
         of_heads, n_trials = self.strategy_ == "shared" and not full.is_text, self.n_trials
         with optuna_log(self.verbose):
             study = open_study(self, identity, self.study_name)
             try:
                 if self.strategy_ == "shared" and full.is_text:
-                    n_trials = self._propose(full, study, ends)
+                    n_trials = self._propose(full, study)
                 missing = n_trials - len(ended_trials(study))
                 n_jobs = min(1 if of_heads else effective_n_jobs(self.n_jobs), missing)
-                if n_jobs == 1:
-                    self._optimize(full, n_trials, ends, of_heads, study)
-                elif n_jobs > 1:
-                    run, name = delayed(self._optimize_in_process), study.study_name
-                    jobs = (run(full, n_trials, ends, identity, name) for _ in range(n_jobs))
-                    Parallel(n_jobs=n_jobs)(jobs)
+                if missing > 0:
+                    run = delayed(self._optimize)(full, n_trials, of_heads, study)
+                    Parallel(n_jobs=n_jobs)([run] * n_jobs)
             finally:  # also after an interrupt
                 self._collect(study, full)
 
-    def _optimize_in_process(
-        self, full: FullFits, n_trials: int, ends: float, identity: str, name: str
-    ) -> None:
-        with optuna_log(self.verbose):
-            self._optimize(full, n_trials, ends, False, open_study(self, identity, name))
-
-    def _optimize(
-        self, full: FullFits, n_trials: int, ends: float, of_heads: bool, study: Any
-    ) -> None:
-        """Run trials in this process until the study has `n_trials` or it is late."""
+    def _optimize(self, full: FullFits, n_trials: int, of_heads: bool, study: Any) -> None:
+        """Run trials in this process until the study has `n_trials`."""
 
         def end(study: Any, trial: Any) -> None:
             if len(ended_trials(study)) >= n_trials:
                 study.stop()
 
-        timeout = None if math.isinf(ends) else max(ends - time.monotonic(), 1e-3)
         callbacks = [end, *(self.callbacks or [])]
         objective = HeadFits(full, n_trials, callbacks) if of_heads else full
-        study.optimize(objective, timeout=timeout, callbacks=callbacks)
+        with optuna_log(self.verbose):
+            study.optimize(objective, callbacks=callbacks)
 
-    def _propose(self, full: FullFits, study: Any, ends: float) -> int:
+    def _propose(self, full: FullFits, study: Any) -> int:
         """Train heads, put the most promising settings into the study's queue; return how many."""
         heads = new_study(self)
-        self._optimize(full, self.n_trials, ends, True, heads)
+        self._optimize(full, self.n_trials, True, heads)
         self.heads_: dict[str, Any] = cv_results(heads, len(full.splits), full.spaces)
         scored = [(record.mean, trial.params) for trial, record in ended_trials(heads)]
         scored = [(mean, params) for mean, params in scored if np.isfinite(mean)]

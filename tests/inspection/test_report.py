@@ -208,13 +208,6 @@ def test_intervals_are_those_of_drawn_rows():
     assert _interval(np.arange(101)) == "2.500 to 97.500"
 
 
-def test_nothing_is_predicted_for_a_wrong_number_of_examples():
-    with pytest.raises(ValueError, match="n_examples=-1"):
-        html_report(None, [], [], n_examples=-1)
-    with pytest.raises(ValueError, match="y 1: they must match"):  # it is of any integer type
-        html_report(Fixed("classification", ["a"]), ["a", "b"], ["a"], n_examples=np.int64(1))
-
-
 def test_a_model_in_a_tuner_a_pipeline_or_a_search_has_a_page(tiny_backbone):
     from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
     from sklearn.model_selection import TunedThresholdClassifierCV as Tuned

@@ -196,7 +196,6 @@ def test_conversion_of_prefixes_alone_and_of_plain_tags():
 def test_plain_spans_are_tokens():
     assert get_spans(["N", "V"], "plain") == [("N", 0, 1), ("V", 1, 2)]
     assert get_spans(["O", "N"], "plain") == [("N", 1, 2)]
-    assert get_spans(["O", "N"], "plain", background=None) == [("O", 0, 1), ("N", 1, 2)]
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path, capsys):
         kept = {row.label: row.values("f1") for row in found.rows if row.label != "focal"}
         assert kept == scores
     assert made == ["focal"]
-    assert second.rows[-1].decision == "tuned"
+    assert second.rows[-1].tuned
     assert len(second.to_frame()) == 4
     written = json.loads(path.read_text())
     assert [row["label"] for row in written["rows"]] == ["focal", *scores]
@@ -155,7 +155,7 @@ ONE, TWO = [1] + [0] * 19, [1, 1] + [0] * 3
     ("estimator", "X", "y", "row"),
     [
         *((DiceSequenceClassifier, ["win"] * len(y), y, "ce + tuned") for y in (ONE, TWO)),
-        (DiceSequenceClassifier, ["win"] * 5, TWO, "ce + RandomOverSampler + prior"),
+        (DiceSequenceClassifier, ["win"] * 5, TWO, "ce + RandomOverSampler + tuned"),
         (DiceSequenceClassifier, ["win"] * 20, ONE, "tfidf + tuned"),
         (DiceTokenClassifier, [["anna", "met"]], [["B-PER", "O"]], "dice + tuned"),
         (DiceTokenClassifier, [["anna"], ["met"]], [["B-PER"], ["O"]], "dice + tuned"),
@@ -219,7 +219,7 @@ def test_compare_samplers_and_tuned_decisions(tiny_backbone):
     for row, model in zip(found.rows, (drawn, tuned), strict=True):
         predicted = model.fit(X, y, **held).predict(X)
         assert row.mean("f1") == f1_score(y, predicted, pos_label="spam", zero_division=0)
-    for row in ("ce + nope", "ce + tuned + prior", "ce + numpy", "nope + tuned", "ce + SMOTE"):
+    for row in ("ce + nope", "ce + tuned + tuned", "ce + numpy", "nope + tuned", "ce + SMOTE"):
         with pytest.raises(ValueError, match=r"row|loss|TransformerFeatures"):
             compare_losses(classifier, X, y, losses=[row], **data)
 

@@ -68,9 +68,6 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         - ``"neg_log_loss"``: biases and a temperature that make the probabilities calibrated.
         - A function of true and predicted labels, higher being better, such as a metric of
           scikit-learn.
-    bias : {"per_class", "prior"}, default="per_class"
-        ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
-        log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. 0
         tunes once on all rows. Bounds and ``"neg_log_loss"`` do not use it. A function is called
