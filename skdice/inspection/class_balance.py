@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,6 @@ class Imbalance:
     def ratio(self) -> float:
         """Negatives for each positive."""
         return self.n_negative / self.n_positive if self.n_positive else float("inf")
-
-    def to_dict(self) -> dict[str, Any]:
-        """A dict of plain values, with the ratio."""
-        return {**asdict(self), "ratio": self.ratio}
 
 
 NO_LABEL = "(no label)"
