@@ -258,13 +258,6 @@ def test_entities_by_their_characters(tiny_backbone):
             assert s.probability == pytest.approx(score, abs=1e-5)
 
 
-def test_nothing_is_suspect():
-    rows = np.repeat([[-3.0], [3.0]], 20, axis=0)
-    suspects = suspect_labels(LogisticRegression(), rows, np.repeat([0, 1], 20), 2)
-    assert len(suspects) == 0
-    assert list(suspects) == ["row", "kind", "given", "model", "probability", "gain"]
-
-
 @pytest.mark.parametrize(
     ("estimator", "y", "message"),
     [
