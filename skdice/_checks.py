@@ -153,8 +153,8 @@ def check_unmasked(name: str, values: Any) -> None:
         )
 
 
-def as_numbers(name: str, values: Any, n_dims: int = 1, *, finite: bool = True) -> np.ndarray:
-    """Numbers as a float array of this many dimensions."""
+def as_numbers(name: str, values: Any, n_dims: int = 1) -> np.ndarray:
+    """Finite numbers as a float array of this many dimensions."""
     check_unmasked(name, values)
     try:
         numbers = np.asarray(values)
@@ -163,10 +163,9 @@ def as_numbers(name: str, values: Any, n_dims: int = 1, *, finite: bool = True) 
         numbers = numbers.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise TypeError(f"{name}={shown(values)} must hold numbers") from None
-    if numbers.ndim != n_dims or (finite and not np.isfinite(numbers).all()):
+    if numbers.ndim != n_dims or not np.isfinite(numbers).all():
         raise ValueError(
-            f"{name}={shown(values)} must be an array of {'finite ' * finite}numbers with {n_dims} "
-            "dimension(s)"
+            f"{name}={shown(values)} must be an array of finite numbers with {n_dims} dimension(s)"
         )
     return numbers
 

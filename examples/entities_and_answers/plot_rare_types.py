@@ -7,15 +7,17 @@ positive, cross-entropy is usually enough.
 """
 
 import matplotlib.pyplot as plt
+import pandas as pd
 
 from skdice import DiceTokenClassifier
 from skdice.datasets import load_town_notes
-from skdice.inspection import ImbalanceDisplay
+from skdice.inspection import imbalance
 from skdice.metrics import span_report
 
 X, y = load_town_notes(subset="train")
 X_dev, y_dev = load_town_notes(subset="dev")
-ImbalanceDisplay.from_labels(y)
+counts = pd.Series(imbalance(y).counts)
+counts.plot.barh(logx=True, xlabel="tokens").invert_yaxis()
 plt.show()
 
 # %%

@@ -36,6 +36,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import table8
 import tasks
 from run import (
     HERE,
@@ -329,12 +330,9 @@ def estimator(task: tasks.Task, of: dict[str, Any], folder: Path) -> Any:
 
 
 def rows_to_train(task: tasks.Task, of: dict[str, Any]) -> Any:
-    from skdice.resampling import table8_training_sets
-
     if "train_set" not in of:
         return task.train
-    rare = {"pos_label": task.pos_label, "random_state": of["seed"]}
-    return table8_training_sets(*task.train, **rare)[of["train_set"]]
+    return table8.training_sets(*task.train, of["seed"])[of["train_set"]]
 
 
 def decisions(task: tasks.Task, model: Any) -> dict[str, Any]:

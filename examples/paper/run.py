@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import table8
 import tasks
 import torch
 from experiments import BUDGET_SETTINGS, EXPERIMENTS, SETTINGS, Experiment, Row
@@ -384,13 +385,10 @@ def sampler(kind: str, name: str, seed: int) -> Any:
 
 
 def training_rows(task: tasks.Task, job: dict[str, Any]) -> Any:
-    from skdice.resampling import table8_training_sets
-
     X, y = tasks.sample(task.train, job.get("train_rows"))
     if "train_set" not in job:
         return X, y
-    made = table8_training_sets(X, y, pos_label=task.pos_label, random_state=job["seed"])
-    return made[job["train_set"]]
+    return table8.training_sets(X, y, job["seed"])[job["train_set"]]
 
 
 def decisions(task: tasks.Task, model: Any) -> dict[str, Any]:

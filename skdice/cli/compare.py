@@ -121,8 +121,8 @@ def compare(
     out.mkdir(parents=True, exist_ok=True)
     if figures.exists():
         OUT.print(f"going on from {figures}: delete it to train anew", soft_wrap=True)
-    how: dict[str, Any] = {"losses": rows, "seeds": n_seeds, "title": title, "verbose": 1}
-    how |= {"resume_from": figures, "on_run": lambda comparison, _: comparison.to_json(figures)}
+    how: dict[str, Any] = {"losses": rows, "seeds": n_seeds, "verbose": 1}
+    how["resume_from"] = figures
     for name, part in parts.items():
         how |= {f"X_{name}": part.X, f"y_{name}": part.y}
     _report(compare_losses(estimator, data.X, data.y, **how), out, data.task)

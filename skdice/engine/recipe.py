@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from skdice._checks import shown
-from skdice._types import Config, Data, Model
+from skdice._types import Config, Model
 from skdice.backbones import load_config
 from skdice.engine import ranks
 
@@ -269,8 +269,8 @@ def check_optimizer(model: Model) -> None:
         )
 
 
-def rate_of(model: Model, y: Data = None, *, constant: bool = False) -> float:
-    """Return the learning rate of a fit that is planned, or before one of a fit on labels `y`."""
+def rate_of(model: Model, *, constant: bool = False) -> float:
+    """Return the learning rate of a fit that is planned."""
     if (rate := given(model, "optimizer__lr", "lr")) != "auto":
         return float(rate)
     config, adapted = _trained(model)
@@ -278,7 +278,7 @@ def rate_of(model: Model, y: Data = None, *, constant: bool = False) -> float:
         getattr(config, "hidden_size", 768),
         _frozen(model, config),
         kind=config.model_type,
-        two_classes=model.task.has_two_classes(model, y),
+        two_classes=model.task.has_two_classes(model),
         adapted=adapted,
         constant=constant,
         batch_share=rows_of_update(model) / type(model).batch_size,

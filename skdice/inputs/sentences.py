@@ -174,7 +174,7 @@ def _is_span(span: Any) -> bool:
 
 
 def spans_of(
-    y_true: Any, y_pred: Any, scheme: str = "auto", *, strict: bool = False, background: Any = "O"
+    y_true: Any, y_pred: Any, scheme: str = "auto", *, strict: bool = False
 ) -> tuple[Spans, Spans]:
     """True and predicted spans of sentences, from tags or from spans."""
     if isinstance(first_item(y_true, y_pred), (tuple, list)):
@@ -183,7 +183,7 @@ def spans_of(
         return true, pred
     *tags, scheme = read_tags(y_true, y_pred, scheme)
     read = strict_spans if strict else get_spans
-    true, pred = ([read(row, scheme, background) for row in rows] for rows in tags)
+    true, pred = ([read(row, scheme) for row in rows] for rows in tags)
     return true, pred
 
 

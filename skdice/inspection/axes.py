@@ -22,18 +22,16 @@ def axes_or_new(ax: Any, width: float, height: float) -> Any:
     """The given axes; None makes a new figure of this size, in inches."""
     if ax is None:
         _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
-    return given_axes("ax", ax, 1)[0]
+    return given_axes("ax", ax)[0]
 
 
-def given_axes(name: str, axes: Any, n_axes: int) -> list[Any]:
-    """At least `n_axes` axes of matplotlib, from one or from any array of them."""
+def given_axes(name: str, axes: Any) -> list[Any]:
+    """The axes of matplotlib, one or any array of them, as a list."""
     from matplotlib.axes import Axes
 
     flat = np.asarray(axes, dtype=object).ravel().tolist()
-    if not all(isinstance(ax, Axes) for ax in flat):
+    if not flat or not all(isinstance(ax, Axes) for ax in flat):
         raise TypeError(f"{name}={shown(axes)} must hold axes of matplotlib")
-    if len(flat) < n_axes:
-        raise ValueError(f"{name} holds {len(flat)} axes: give {n_axes}")
     return flat
 
 

@@ -1,23 +1,19 @@
-"""The imbalance of data (the paper's Table 1), as numbers and as a picture."""
+"""The imbalance of data (the paper's Table 1)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from skdice._checks import check_choice, check_has, checked, position
+from skdice._checks import check_choice, checked, position
 from skdice._types import Data
 from skdice.inputs.labels import Labels, is_indicator, read_labels
 from skdice.inputs.rows import as_row_list, is_missing
 from skdice.inputs.sentences import holds_tags
-from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.decisions.positive import positive_class
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -45,10 +41,6 @@ class Imbalance:
     def ratio(self) -> float:
         """Negatives for each positive."""
         return self.n_negative / self.n_positive if self.n_positive else float("inf")
-
-    def to_dict(self) -> dict[str, Any]:
-        """A dict of plain values, with the ratio."""
-        return {**asdict(self), "ratio": self.ratio}
 
 
 NO_LABEL = "(no label)"
@@ -143,69 +135,3 @@ def _background(counts: dict[Any, int], tagged: bool, given: Any) -> Any:
         return None
     names = sorted(counts)  # as in `classes_`
     return names[1 - positive_class(names, [counts[name] for name in names])]
-
-
-@checked
-class ImbalanceDisplay:
-    """Counts of each class on a logarithmic axis, with the background in grey.
-
-    Parameters
-    ----------
-    imbalance : Imbalance
-
-    Attributes
-    ----------
-    figure_, ax_ : matplotlib figure and axes, after `plot`
-
-    Examples
-    --------
-    >>> from skdice.inspection import ImbalanceDisplay, imbalance
-    >>> display = ImbalanceDisplay(imbalance(["ham", "ham", "spam"]))
-    >>> display.imbalance.ratio
-    2.0
-    """
-
-    def __init__(self, imbalance: Imbalance) -> None:
-        check_has("imbalance", imbalance, "counts", "background")
-        self.imbalance = imbalance
-
-    @classmethod
-    def from_labels(
-        cls, y: Data, *, background: Any = "auto", multilabel: bool = False, ax: Axes | None = None
-    ) -> Self:
-        """Draw the labels or tags of a data set.
-
-        Parameters
-        ----------
-        y, background, multilabel
-            As in `skdice.inspection.imbalance`.
-        ax : matplotlib axes or None, default=None
-
-        Raises
-        ------
-        ValueError
-            If `y` is empty or `background` is not in it.
-
-        Examples
-        --------
-        >>> from skdice.inspection import ImbalanceDisplay
-        >>> ImbalanceDisplay.from_labels(["ham"] * 9 + ["spam"]).imbalance.ratio
-        9.0
-        """
-        return cls(imbalance(y, background=background, multilabel=multilabel)).plot(ax=ax)
-
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw a bar for each class, the count beside it."""
-        counts, background = self.imbalance.counts, self.imbalance.background
-        ax = axes_or_new(ax, 6, 0.9 + 0.3 * len(counts))
-        colours = ["#999999" if name == background else "#d55e00" for name in counts]
-        bars = ax.barh(list(map(label_of, counts)), list(counts.values()), color=colours)
-        ax.bar_label(bars, [f"{n:,}" for n in counts.values()], padding=3, fontsize=8)
-        title = f"{self.imbalance.ratio:.1f} negatives for each positive"
-        if background is None:
-            title = "No background class"
-        ax.set(xscale="log", xlabel=self.imbalance.unit, title=title)
-        ax.margins(x=0.15)
-        ax.invert_yaxis()
-        self.figure_, self.ax_ = ax.figure, ax
-        return self

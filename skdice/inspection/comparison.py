@@ -56,7 +56,6 @@ class ComparisonDisplay:
         names = [label_of(model.label) for model in models]
         axes[0].set_yticks(range(len(models)), names, fontsize=9)
         axes[0].set_ylim(len(models) - 0.4, -0.6)
-        figure.suptitle(label_of(self.comparison.title), fontsize=11)
         self.figure_, self.axes_ = figure, axes
         return self
 

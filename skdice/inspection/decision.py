@@ -151,7 +151,7 @@ class DecisionDisplay:
         """Draw the objective, and precision against recall beside it."""
         if axes is None:
             _, axes = pyplot().subplots(1, 2, figsize=(8.4, 3.4), layout="constrained")
-        panels = given_axes("axes", axes, 1)[:2]
+        panels = given_axes("axes", axes)[:2]
         shown = (self.bias, self.score), (self.recall, self.precision)
         for ax, (x, values) in zip(panels, shown, strict=False):
             kept = (x > 0) | (x is self.bias)  # without any recall there is no precision

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import (
     check_has,
     check_lengths,
-    check_range,
     checked,
     counted,
     shown,
@@ -37,6 +36,7 @@ from skdice.tags.pairing import pairs_by_span
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 OF_CLASS = ("class", "precision", "recall", "F1", "F1, 95 %", "true", "predicted")
 OF_ANSWERS = ("questions", "exact match", "exact match, 95 %", "F1", "F1, 95 %", "number")
+N_EXAMPLES = 20  # of wrong rows
 N_DRAWS = 1000  # ends of an interval need more than the mean of a bias, for which 20 do
 
 
@@ -68,7 +68,6 @@ def html_report(
     *,
     y_pred: Rows | None = None,
     title: str | None = None,
-    n_examples: int = 20,
 ) -> str:
     """Scores with bootstrap intervals, the confusion matrix and the hardest examples, as HTML.
 
@@ -84,10 +83,6 @@ def html_report(
         Its predictions for X. None predicts them here. For `DiceMRCTagger` these may be spans.
     title : str or None, default=None
         None is the estimator's name.
-    n_examples : int, default=20
-        Number of wrong examples to show: for a tagger the sentences with the most wrong spans, each
-        predicted span with its score in ``predict_spans``; for a classifier the texts with the
-        highest probability of a wrong class.
 
     Returns
     -------
@@ -100,7 +95,7 @@ def html_report(
     TypeError, NotFittedError
         If `estimator` holds no fitted estimator of skdice.
     ValueError
-        If X, y and y_pred do not match, or `n_examples` is negative.
+        If X, y and y_pred do not match.
     ImportError
         If matplotlib is missing.
 
@@ -115,11 +110,10 @@ def html_report(
     >>> page.startswith("<!doctype html>")
     True
     """
-    check_range(0, n_examples=n_examples)
     *around, model = _parts_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     found_in: Any = {"answers": _answers, "spans": _spans}.get(model.task.judged, _classes)
-    body = _page(found_in(estimator, model, X, y, y_pred, int(n_examples)))
+    body = _page(found_in(estimator, model, X, y, y_pred))
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     of_loss = f", loss {model.loss}" if hasattr(model, "loss") else ""
@@ -177,7 +171,7 @@ def _bold(text: Any) -> str:
 # ---- and `model` is the estimator of skdice in it
 
 
-def _spans(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int) -> _Findings:
+def _spans(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any) -> _Findings:
     """The findings of a tagger, by spans."""
     inputs = model.task.inputs(X)
     sentences = model.task.passages(inputs)
@@ -187,7 +181,7 @@ def _spans(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: 
     classes, counts = row_counts(true, found)
     pairs = map(pairs_by_span, true, found)
     n_wrong = np.array([sum(right != ours for right, ours in row) for row in pairs])
-    hardest = [i for i in np.argsort(-n_wrong, kind="stable")[:n_examples] if n_wrong[i]]
+    hardest = [i for i in np.argsort(-n_wrong, kind="stable")[:N_EXAMPLES] if n_wrong[i]]
     wrong = []
     for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
@@ -199,7 +193,7 @@ def _spans(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: 
     return _Findings(OF_CLASS, lines, pictures, "Sentences with the most wrong spans", wrong)
 
 
-def _classes(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int) -> _Findings:
+def _classes(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any) -> _Findings:
     """The findings of a classifier, by texts, which may have several labels each."""
     texts, several = as_texts(X), getattr(model, "multilabel_", False)
     read = _label_sets if several else _single_labels
@@ -213,11 +207,8 @@ def _classes(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples
     if not several:
         mean, heading = "accuracy", "Mistakes with the highest probability (this one)"
         pictures = _confusion(partial(_draw_confusion, true, pred), classes)
-    if len(names) == 2 and not several:
-        at = int(getattr(model, "positive_", 1))
-        pictures += _curve(names[at], true, proba[:, at])
     lines = _class_lines(classes, counts, (mean, "macro average"))
-    wrong = _wrong_texts(texts, true, pred, names, proba, several)[:n_examples]
+    wrong = _wrong_texts(texts, true, pred, names, proba, several)[:N_EXAMPLES]
     return _Findings(OF_CLASS, lines, pictures, heading, wrong)
 
 
@@ -259,7 +250,7 @@ def _label_sets(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_rows:
     return [[{names[j] for j in np.flatnonzero(row)} for row in part] for part in held]
 
 
-def _answers(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int) -> _Findings:
+def _answers(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any) -> _Findings:
     """The findings of a reader of answers, by questions."""
     pairs = as_texts(X)
     rows = read_answers(y, len(pairs))
@@ -275,7 +266,7 @@ def _answers(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples
         for name, kept in parts.items()
         if kept.any()
     ]
-    hardest = [i for i in np.argsort(f1, kind="stable")[:n_examples] if exact[i] < 1]
+    hardest = [i for i in np.argsort(f1, kind="stable")[:N_EXAMPLES] if exact[i] < 1]
     wrong = [_wrong_answer(i, pairs[i], rows[i], found[i]) for i in hardest]
     return _Findings(OF_ANSWERS, lines, [], "Questions with the lowest F1", wrong)
 
@@ -358,19 +349,3 @@ def _draw_confusion(true: list[set[str]], pred: list[set[str]], ax: Any) -> None
     look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
     sides = [[label_of(name) for row in part for name in row] for part in (true, pred)]
     ConfusionMatrixDisplay.from_predictions(*sides, ax=ax, **look)
-
-
-def _curve(name: str, true: list[set[str]], proba: np.ndarray) -> list[str]:
-    """Precision against recall of a label, if any row has it; `true` holds those of each row."""
-    from sklearn.metrics import PrecisionRecallDisplay
-
-    of_rows = np.array([name in row for row in true])
-
-    def draw(ax: Any) -> None:
-        PrecisionRecallDisplay.from_predictions(of_rows, proba, name=label_of(name), ax=ax)
-        ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
-        ax.set_title("Precision and recall at every threshold")
-        ax.grid(alpha=0.25)
-        ax.legend(fontsize=8, loc="lower left")
-
-    return [picture(draw, (5.5, 3.6))] if of_rows.any() else []

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import check_choice, check_range, checked, printable
+from skdice._checks import check_choice, checked, printable
 from skdice._tables import TextTable
 from skdice._types import Rows, Scorer
-from skdice.inputs.rows import check_ordered
 from skdice.inputs.sentences import Spans, read_tags, spans_of
 from skdice.metrics.classification import precision_recall_f1
 from skdice.metrics.partial_credit import MODES, credit
@@ -35,7 +33,6 @@ def span_precision_recall_fscore_support(
     *,
     average: str | None = None,
     scheme: str = "auto",
-    labels: Sequence[str] | None = None,
     mode: str = "lenient",
 ) -> tuple[Any, Any, Any, Any]:
     """Precision, recall, F1 and number of true spans; 0 where a ratio has a denominator of 0.
@@ -55,8 +52,6 @@ def span_precision_recall_fscore_support(
     scheme : str, default="auto"
         One of ``"iob1"``, ``"iob2"``, ``"ioe1"``, ``"ioe2"``, ``"bioes"``, ``"bmes"``,
         ``"bilou"``, ``"plain"``. ``"auto"`` infers it from `y_true`.
-    labels : list of str, default=None
-        Types to count. None is every type in `y_true` or `y_pred`; ``O`` is not a type.
     mode : {"lenient", "strict"}, default="lenient"
         ``"lenient"`` counts a span whose tags break the scheme, such as an I- without its B-, as
         the CoNLL-2003 script does. ``"strict"`` does not, like seqeval's strict mode.
@@ -88,14 +83,9 @@ def span_precision_recall_fscore_support(
     """
     check_choice("average", average, ("micro", "macro", "weighted", None))
     check_choice("mode", mode, ("lenient", "strict"))
-    if labels is not None and not all(isinstance(label, str) for label in labels):
-        raise TypeError(f"labels={labels!r} must hold strings, the types to count")
-    if labels is not None:
-        check_ordered(labels, "labels", "a list of types")
-    background = None if labels is not None and "O" in labels else "O"
-    true, pred = spans_of(y_true, y_pred, scheme, strict=mode == "strict", background=background)
+    true, pred = spans_of(y_true, y_pred, scheme, strict=mode == "strict")
     n_of = _n_of_types(true, pred)
-    types = sorted(set(n_of[1]) | set(n_of[2])) if labels is None else list(labels)
+    types = sorted(set(n_of[1]) | set(n_of[2]))
     counts = np.array([[n[kind] for kind in types] for n in n_of], dtype=np.int64).reshape(3, -1)
     if average == "micro":
         counts = counts.sum(axis=1, keepdims=True)
@@ -205,7 +195,6 @@ def span_report(
     scheme: str = "auto",
     mode: str = "lenient",
     output_dict: bool = False,
-    digits: int = 3,
 ) -> Any:
     """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
 
@@ -231,8 +220,6 @@ def span_report(
         alone, as nervaluate does. In ``type`` nervaluate finds less: there a predicted span of
         another type, if it comes first, takes the true span from one of the same type.
     output_dict : bool, default=False
-    digits : int, default=3
-        Of the text.
 
     Returns
     -------
@@ -253,19 +240,18 @@ def span_report(
     0.5
     """
     check_choice("mode", mode, tuple(MODES))
-    check_range(0, 100, digits=digits)
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
     read = strict_spans if mode == "strict" else get_spans
     there, found = ([read(row, scheme) for row in rows] for rows in (true, pred))
     table = report_of_spans(there, found, mode)
-    return table if output_dict else report_text(table, digits)
+    return table if output_dict else report_text(table)
 
 
-def report_text(table: dict[str, dict[str, float]], digits: int = 3) -> str:
+def report_text(table: dict[str, dict[str, float]]) -> str:
     """The lines of a report; in a notebook, a table."""
     columns = ("precision", "recall", "f1")
     rows = [
-        [printable(name), *(f"{entry[c]:.{digits}f}" for c in columns), str(entry["support"])]
+        [printable(name), *(f"{entry[c]:.3f}" for c in columns), str(entry["support"])]
         for name, entry in table.items()
     ]
     names = ["", *columns, "support"]

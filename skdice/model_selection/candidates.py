@@ -29,7 +29,6 @@ from skdice.losses.base import resolve_loss
 from skdice.metrics.decisions.positive import positive_class
 from skdice.model_selection.intervals import FOUND_NOTHING
 
-DECISIONS = {"tuned": "per_class", "prior": "prior"}
 BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in place of a loss
 
 
@@ -40,7 +39,7 @@ class Candidate:
     label: str
     loss: str | Loss | None = None  # None of a given estimator, and where only runs are known
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
-    decision: str | None = None  # "tuned" or "prior"
+    tuned: bool = False  # whether its decision is
     model: Any = field(default=None, repr=False)  # unfitted
     runs: list[dict[str, Any]] = field(default_factory=list, repr=False)  # those that are done
 
@@ -87,7 +86,7 @@ class Candidate:
         """
         if self.loss is None and self.model is not None:
             return any(name.endswith("random_state") for name in self.model.get_params())
-        return not self.is_baseline or self.sampler is not None or self.decision is not None
+        return not self.is_baseline or self.sampler is not None or self.tuned
 
     @property
     def has_spread(self) -> bool:
@@ -128,8 +127,7 @@ def parse_model(model: str | Loss) -> Candidate:
         A string starts with the name of a loss, or of a baseline: ``"tfidf"`` for texts and pairs
         (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`). It may add, after plus signs, the
         class of a sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for
-        each class chosen on held-out data, or ``prior``, one number for all (post-hoc logit
-        adjustment).
+        each class chosen on held-out data.
 
     Raises
     ------
@@ -141,7 +139,7 @@ def parse_model(model: str | Loss) -> Candidate:
     >>> from skdice.model_selection.candidates import parse_model
     >>> parse_model("ce+RandomOverSampler + tuned")
     Candidate(label='ce + RandomOverSampler + tuned', loss='ce', \
-sampler=RandomOverSampler(), decision='tuned')
+sampler=RandomOverSampler(), tuned=True)
     """
     if not isinstance(model, str):
         resolve_loss(model)
@@ -154,9 +152,9 @@ sampler=RandomOverSampler(), decision='tuned')
         )
     row = Candidate(" + ".join([loss, *others]), loss)
     for part in others:
-        if part in DECISIONS and row.decision is None:
-            row.decision = part
-        elif part not in DECISIONS and row.sampler is None:
+        if part == "tuned" and not row.tuned:
+            row.tuned = True
+        elif part != "tuned" and row.sampler is None:
             row.sampler = _sampler(part, model)
         else:
             raise ValueError(f"the row {model!r} holds two of a kind: one sampler and one decision")
@@ -177,14 +175,14 @@ def _sampler(name: str, model: str) -> Any:
         if isinstance(cls, type) and hasattr(cls, "fit_resample"):
             return cls()
     raise ValueError(
-        f"the row {model!r} holds {name!r}, which is neither 'tuned' nor 'prior' nor a sampler of "
+        f"the row {model!r} holds {name!r}, which is neither 'tuned' nor a sampler of "
         "imbalanced-learn or skdice.resampling, such as RandomOverSampler or TagOverSampler"
     )
 
 
 def model_of(row: Candidate, estimator: Any) -> Any:
     """The unfitted model of a row in words; a pipeline if it has no parameter ``sampler``."""
-    if not estimator.task.has_classes and (row.sampler is not None or row.decision is not None):
+    if not estimator.task.has_classes and (row.sampler is not None or row.tuned):
         raise ValueError(
             f"the row {row.label!r} is not possible: {type(estimator).__name__} takes no "
             "sampler and has no classes to tune"
@@ -198,7 +196,7 @@ def model_of(row: Candidate, estimator: Any) -> Any:
         model.set_params(sampler=clone(row.sampler))
     elif row.sampler is not None:
         model = make_pipeline(clone(row.sampler), model)
-    return model if row.decision is None else _tuned(row, model, estimator)
+    return _tuned(row, model, estimator) if row.tuned else model
 
 
 def _baseline(row: Candidate, estimator: Any) -> Any:
@@ -215,13 +213,11 @@ def _baseline(row: Candidate, estimator: Any) -> Any:
 
 
 def _tuned(row: Candidate, model: Any, estimator: Any) -> Any:
-    how: dict[str, Any] = {"bias": DECISIONS[str(row.decision)], "cv": 0.2}
     if estimator.task.tuned_by == BiasTunedTagger.__name__:
-        return BiasTunedTagger(model, **how)
+        return BiasTunedTagger(model, cv=0.2)
     # A fit on numbers takes a second.
-    if row.is_baseline or isinstance(estimator, DiceClassifier):
-        how["cv"] = 5
-    return BiasTunedClassifier(model, pos_label=estimator.pos_label, **how)
+    cv = 5 if row.is_baseline or isinstance(estimator, DiceClassifier) else 0.2
+    return BiasTunedClassifier(model, pos_label=estimator.pos_label, cv=cv)
 
 
 class Judged(ClassScores):

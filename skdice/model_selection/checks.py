@@ -29,21 +29,21 @@ def check_scores(scoring: Any, y: Any) -> None:
     """
     if not isinstance(scoring, str):
         return
-    in_lists = holds_tags(y)
-    true = np.asarray([0] if in_lists else plain_values(y, "y"))
+    if holds_tags(y):
+        raise ValueError(
+            f"scoring={scoring!r} cannot score y, which holds lists: leave scoring out, or give "
+            "span_f1_scorer of skdice.metrics for tags, class_f1_scorer for labels"
+        )
+    true = np.asarray(plain_values(y, "y"))
     rows = np.zeros((len(true), 1))
     try:
-        if in_lists:
-            raise ValueError("it scores labels, and y holds lists of tags or names")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             get_scorer(scoring)(DummyClassifier().fit(rows, true), rows, true)
     except (ValueError, TypeError) as error:
-        remedy = "class_f1_scorer of skdice.metrics, or a name such as 'f1_macro'"
-        if in_lists:
-            remedy = "span_f1_scorer of skdice.metrics for tags, class_f1_scorer for labels"
         raise ValueError(
-            f"scoring={scoring!r} cannot score y ({error}): leave scoring out, or give {remedy}"
+            f"scoring={scoring!r} cannot score y ({error}): leave scoring out, or give "
+            "class_f1_scorer of skdice.metrics, or a name such as 'f1_macro'"
         ) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from numbers import Integral
@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter
-from tqdm.auto import tqdm
 
 from skdice._checks import check_has, checked, shown
 from skdice._digest import digest
@@ -58,7 +57,6 @@ class Comparison:
 
     Attributes
     ----------
-    title : str
     measure : str
         What the scores measure, such as "class spam".
     rows : list of Candidate
@@ -85,7 +83,6 @@ class Comparison:
     In brackets: ...
     """
 
-    title: str
     measure: str
     rows: list[Candidate]
     settings: dict[str, Any]
@@ -167,8 +164,7 @@ class Comparison:
             if len(models) > 1:
                 lines[-1].append(model.empty_note or self._apart(model, *known[id(model)]))
         names += ["to the highest"] * (len(models) > 1)
-        about = f"{self.title}: " if self.title else ""
-        table = text_table(names, lines, f"{about}in % ({self.measure})")
+        table = text_table(names, lines, f"in % ({self.measure})")
         return "\n".join(filter(None, [table, self.interval_note]))
 
     def _apart(self, model: Candidate, apart: float, low: float, high: float) -> str:
@@ -219,7 +215,7 @@ class Comparison:
     def to_json(self, path: str | Path) -> Path:
         """Write all figures; the file takes its place when it is complete."""
         rows = [{"label": model.label, "runs": model.runs} for model in self.rows]
-        kept = ("title", "measure", "settings", "environment")
+        kept = ("measure", "settings", "environment")
         all_of_it = {**{name: getattr(self, name) for name in kept}, "rows": rows}
         write_text(Path(path), json.dumps(all_of_it, indent=2, ensure_ascii=False) + "\n")
         return Path(path)
@@ -261,8 +257,6 @@ def compare_losses(
     y_val: Data | None = None,
     losses: Sequence[Any] | Mapping[str, Any] = LOSS_NAMES,
     seeds: int | Sequence[int] = 3,
-    title: str = "",
-    on_run: Callable[[Comparison, Candidate], None] | None = None,
     resume_from: str | Path | None = None,
     verbose: int = 0,
 ) -> Comparison:
@@ -294,14 +288,11 @@ def compare_losses(
     seeds : int or list of int, default=3
         Seeds of the runs. An int is that many seeds, from 0. A baseline without a sampler and a
         tuned decision runs once, with the first.
-    title : str, default=""
-    on_run : callable, default=None
-        Called with the comparison and the `Candidate` after each finished run.
     resume_from : str, Path or None, default=None
-        A file that `Comparison.to_json` wrote, or is to write by `on_run`. Its runs are kept, also
+        A file that is written after each run, as by `Comparison.to_json`. Its runs are kept, also
         those of other rows and seeds than these, and only the missing ones are made.
     verbose : int, default=0
-        Above 0 it has a line for each finished run, and tqdm's bar in a terminal or notebook.
+        Above 0 it prints a line for each finished run.
 
     Returns
     -------
@@ -316,8 +307,6 @@ def compare_losses(
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
     chosen = _seeds(seeds)
-    if verbose < 0:
-        raise ValueError(f"verbose={verbose!r} must be 0 for silence, or more")
     data = _checked_data(estimator, X, y, X_test, y_test, X_val, y_val)
     estimator = clone(with_pos_label(estimator, data.y))
     models = candidates_of(losses, estimator)
@@ -330,16 +319,17 @@ def compare_losses(
     drawing = [model for model in of_losses if model.sampler is not None]
     if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
-    comparison = Comparison(title, "", models, settings, packages)
-    if resume_from is not None and Path(resume_from).exists():
-        comparison.take_runs(Path(resume_from))
-    runs = _missing_runs(models, chosen)
-    for seed, model in tqdm(runs, unit="run", disable=not verbose or None):
+    comparison = Comparison("", models, settings, packages)
+    if resume_from is not None:
+        if Path(resume_from).exists():
+            comparison.take_runs(Path(resume_from))
+        comparison.to_json(resume_from)  # refuses a bad path before anything is trained
+    for seed, model in _missing_runs(models, chosen):
         _run(comparison, model, estimator, seed, data)
         if verbose:
-            tqdm.write(f"{model.label}, seed {seed}: F1 {100 * model.runs[-1]['f1']:.1f}")
-        if on_run is not None:
-            on_run(comparison, model)
+            print(f"{model.label}, seed {seed}: F1 {100 * model.runs[-1]['f1']:.1f}", flush=True)
+        if resume_from is not None:
+            comparison.to_json(resume_from)
     return comparison
 
 
@@ -411,7 +401,7 @@ def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None
     try:
         if model.loss == "tfidf" and np.ndim(targets) == 2:
             raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
-        if model.decision is not None and data.y_val is None:
+        if model.tuned and data.y_val is None:
             check_folds(seeded(model.model, seed), data.X, targets)
         if model.sampler is not None and _has_sampler(estimator):
             check_sampler(model.sampler)
@@ -467,7 +457,7 @@ def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any
     data = data.X, data.y, data.X_val, data.y_val
     n_rows, epochs = length_of_fit(estimator, *data)
     for model in models:
-        inner = model.model if model.decision is None else model.model.estimator
+        inner = model.model.estimator if model.tuned else model.model
         drawn, _ = length_of_fit(seeded(inner, seed), *data)
         inner.set_params(max_epochs=max(round(epochs * -(-n_rows // size) / -(-drawn // size)), 1))
     return epochs

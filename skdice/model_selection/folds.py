@@ -28,9 +28,8 @@ class OutOfFold(NamedTuple):
     probabilities : ndarray or None
         As ``predict_proba`` gives them: a column for each class, in the order of ``classes_`` of an
         estimator fitted on all rows, and for a tagger an array (n_tokens, n_classes) a sentence. A
-        class that was not in a fold's training rows has probability 0 there. For a reader of
-        answers the probability of each answer, for `DiceMRCTagger` the rows of ``predict_spans``,
-        and None for an estimator that gives no probabilities.
+        class that was not in a fold's training rows has probability 0 there. None for an estimator
+        that gives no probabilities.
     folds : ndarray of int, shape (n,)
         The number of the fold in which a row was held out.
 
@@ -93,8 +92,8 @@ def out_of_fold(
     Raises
     ------
     ValueError, TypeError
-        If `cv` does not hold out each row once, X, y and `groups` do not match, or `n_jobs` is no
-        number of processes, before anything is fitted.
+        If `cv` does not hold out each row once, or X, y and `groups` do not match, before anything
+        is fitted.
 
     Examples
     --------
@@ -106,7 +105,10 @@ def out_of_fold(
     ((6,), (6, 2), [0, 1, 2, 0, 1, 2])
     """
     params = dict(params or {})
-    _check_arguments(estimator, X, y, n_jobs)
+    check_has("estimator", estimator, "fit", "predict", "get_params")
+    check_given(y, "a target for each row")
+    check_consistent_length(X, y)
+    check_rows(estimator, X, y)
     classifies = is_classifier(estimator)
     if groups is not None:
         cv = group_folds(cv, classifies and as_labels(y, missing=True).ndim == 1)
@@ -131,18 +133,6 @@ def out_of_fold(
     return OutOfFold(np.concatenate(predictions)[order], probabilities, folds[order])
 
 
-def _check_arguments(estimator: Any, X: Any, y: Any, n_jobs: int | None) -> None:
-    """Refuse what cannot be fitted, before anything is."""
-    check_has("estimator", estimator, "fit", "predict", "get_params")
-    check_given(y, "a target for each row")
-    if n_jobs is not None and (n_jobs == 0 or not -(2**31) <= n_jobs < 2**31):
-        raise ValueError(
-            f"n_jobs={shown(n_jobs)} must be a number of processes, None, or -1 for all processors"
-        )
-    check_consistent_length(X, y)
-    check_rows(estimator, X, y)
-
-
 def _held_out(
     estimator: Any,
     X: Any,
@@ -157,13 +147,4 @@ def _held_out(
     classes, table = None, None
     if hasattr(model, "predict_proba"):
         classes, table = probabilities_of(model, held)
-    elif getattr(_task_of(model), "judged", "") == "answers":
-        table = np.array([row[0]["probability"] for row in model.predict_spans(held)])
-    elif hasattr(model, "predict_spans"):
-        table = model.predict_spans(held)
     return np.asarray(model.predict(held)), table, classes
-
-
-def _task_of(model: Any) -> Any:
-    """The task of an estimator of skdice, also in a search; None of others."""
-    return getattr(getattr(model, "best_estimator_", model), "task", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -15,8 +14,6 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import Tags, get_tags, indexable
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import BaseSearchCV, HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params
@@ -32,7 +29,6 @@ from skdice.model_selection.checks import (
     folds_of,
     weights_of,
 )
-from skdice.model_selection.heads.finalists import finalists
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
 from skdice.model_selection.spaces import as_spaces, check_space, import_optuna
 from skdice.model_selection.studies import identity_of, new_study, open_study, optuna_log
@@ -41,14 +37,11 @@ from skdice.model_selection.trials import FullFits, cv_results, ended_trials
 
 def _explain_no_score(study: Any, full: FullFits) -> NoReturn:
     """Raise the error of the last trial that failed, or say that there was none."""
-    if full.error is not None and type(full.error) is not ValueError:
-        raise full.error
     errors = [record.error for _, record in ended_trials(study) if record.error]
     if not errors:
-        raise ValueError("no trial has a score: give n_trials, timeout or the pruner more room")
+        raise ValueError("no trial has a score: give n_trials or the pruner more room")
     got = ["X", "y", *full.fit_params]
-    message = f"every trial failed (fit got {got}), the last with: {errors[-1]}"
-    raise ValueError(message) from full.error
+    raise ValueError(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
 
 
 @dataclass(eq=False, repr=False)
@@ -59,16 +52,13 @@ class LossSearchCV(BaseSearchCV):
     ----------
     estimator : estimator
         Any scikit-learn estimator. With those of skdice, Optuna's pruners see each epoch.
-    param_distributions : dict, list of dicts or None, default=None
+    param_distributions : dict or list of dicts
         Maps each parameter to an Optuna distribution, a list of choices, or a function of the other
         parameters, such as ``lambda params: 1 - params["loss__alpha"]``. A list of dicts searches
-        all of them. None is `loss_space` of the estimator's loss. ``{"lr": "auto"}`` searches from
-        a third to three times the estimator's rate, which a text estimator chooses as in `fit`.
+        all of them. `loss_space` gives that of a loss.
     n_trials : int, default=32
         Number of trials in the study, with those that a storage holds already. Interrupted ones do
         not count.
-    timeout : float or None, default=None
-        Seconds after which no new trial starts; after heads, one trial is fitted in full anyway.
     cv : as in `GridSearchCV`, default=None
     scoring : str, callable or None, default=None
         As in `GridSearchCV`, but one score only.
@@ -85,8 +75,7 @@ class LossSearchCV(BaseSearchCV):
         in full, and the best of those wins. On some data sets heads rank losses differently than
         full fits.
     n_finalists : int, default=5
-        Number of full fits after heads: half for the best heads, and half for trials that differ
-        most, among those within one standard error of the best.
+        Number of full fits after heads, of the best ones.
     pruner : optuna pruner, "median" or None, default="median"
         Stops bad trials early; heads are never stopped. ``"median"`` stops a trial below the median
         of the others at the same epoch of the same fold. A pruner sees the score on the fold's test
@@ -105,7 +94,7 @@ class LossSearchCV(BaseSearchCV):
         Processes, through joblib, that run full fits on one `storage`.
     callbacks : list of callables or None, default=None
         Called with the study and the trial after each trial, in the process that ran it.
-        ``study.stop()`` ends the trials there.
+        ``study.stop()`` ends the trials there; after heads, one trial is fitted in full anyway.
     error_score : "raise" or float, default=nan
         Score of a fold whose fit or scorer fails. The error is kept in ``study_``.
     verbose : int, default=0
@@ -151,9 +140,8 @@ class LossSearchCV(BaseSearchCV):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"])],
-        "param_distributions": [dict, list, tuple, None],
+        "param_distributions": [dict, list, tuple],
         "n_trials": [Interval(Integral, 1, None, closed="left")],
-        "timeout": [Interval(Real, 0, 1e300, closed="neither"), None],
         "cv": ["cv_object"],
         "scoring": [str, callable, None],
         "refit": ["boolean"],
@@ -171,10 +159,9 @@ class LossSearchCV(BaseSearchCV):
     }
 
     estimator: Any
-    param_distributions: Any = None
+    param_distributions: Any
     _: KW_ONLY
     n_trials: int = 32
-    timeout: float | None = None
     cv: Any = None
     scoring: Any = None
     refit: bool = True
@@ -225,7 +212,7 @@ class LossSearchCV(BaseSearchCV):
         X, y, groups = indexable(X, y, params.pop("groups", None))
         check_rows(self.estimator, X, y)
         splits = self._check_data(X, y, groups)
-        spaces = as_spaces(self.param_distributions, self.estimator, y)
+        spaces = as_spaces(self.param_distributions)
         losses = check_space(self.estimator, spaces)
         check_factors(self.estimator, losses, X, y)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
@@ -256,57 +243,44 @@ class LossSearchCV(BaseSearchCV):
 
     def _search(self, full: FullFits, identity: str) -> None:
         """Run the trials, and set the attributes that hold their results."""
-        ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
         of_heads, n_trials = self.strategy_ == "shared" and not full.is_text, self.n_trials
         with optuna_log(self.verbose):
             study = open_study(self, identity, self.study_name)
             try:
                 if self.strategy_ == "shared" and full.is_text:
-                    n_trials = self._propose(full, study, ends)
+                    n_trials = self._propose(full, study)
                 missing = n_trials - len(ended_trials(study))
                 n_jobs = min(1 if of_heads else effective_n_jobs(self.n_jobs), missing)
-                if n_jobs == 1:
-                    self._optimize(full, n_trials, ends, of_heads, study)
-                elif n_jobs > 1:
-                    run, name = delayed(self._optimize_in_process), study.study_name
-                    jobs = (run(full, n_trials, ends, identity, name) for _ in range(n_jobs))
-                    Parallel(n_jobs=n_jobs)(jobs)
+                if missing > 0:
+                    run = delayed(self._optimize)(full, n_trials, of_heads, study)
+                    Parallel(n_jobs=n_jobs)([run] * n_jobs)
             finally:  # also after an interrupt
                 self._collect(study, full)
 
-    def _optimize_in_process(
-        self, full: FullFits, n_trials: int, ends: float, identity: str, name: str
-    ) -> None:
-        with optuna_log(self.verbose):
-            self._optimize(full, n_trials, ends, False, open_study(self, identity, name))
-
-    def _optimize(
-        self, full: FullFits, n_trials: int, ends: float, of_heads: bool, study: Any
-    ) -> None:
-        """Run trials in this process until the study has `n_trials` or it is late."""
+    def _optimize(self, full: FullFits, n_trials: int, of_heads: bool, study: Any) -> None:
+        """Run trials in this process until the study has `n_trials`."""
 
         def end(study: Any, trial: Any) -> None:
             if len(ended_trials(study)) >= n_trials:
                 study.stop()
 
-        timeout = None if math.isinf(ends) else max(ends - time.monotonic(), 1e-3)
         callbacks = [end, *(self.callbacks or [])]
         objective = HeadFits(full, n_trials, callbacks) if of_heads else full
-        study.optimize(objective, timeout=timeout, callbacks=callbacks)
+        with optuna_log(self.verbose):
+            study.optimize(objective, callbacks=callbacks)
 
-    def _propose(self, full: FullFits, study: Any, ends: float) -> int:
+    def _propose(self, full: FullFits, study: Any) -> int:
         """Train heads, put the most promising settings into the study's queue; return how many."""
         heads = new_study(self)
-        self._optimize(full, self.n_trials, ends, True, heads)
+        self._optimize(full, self.n_trials, True, heads)
         self.heads_: dict[str, Any] = cv_results(heads, len(full.splits), full.spaces)
-        ended = zip(ended_trials(heads), self.heads_["params"], strict=True)
-        scored = [(t.params, p, r.scores) for (t, r), p in ended if np.isfinite(r.mean)]
+        scored = [(record.mean, trial.params) for trial, record in ended_trials(heads)]
+        scored = [(mean, params) for mean, params in scored if np.isfinite(mean)]
         if not scored:
             _explain_no_score(heads, full)
-        asked, params, scores = zip(*scored, strict=True)
-        best = finalists(params, np.array(scores), self.n_finalists)
-        for i in best:
-            study.enqueue_trial(asked[i], skip_if_exists=True)
+        best = sorted(scored, key=lambda pair: -pair[0])[: self.n_finalists]
+        for _, params in best:
+            study.enqueue_trial(params, skip_if_exists=True)
         return len(best)
 
     def _seed(self) -> int | None:
@@ -359,11 +333,3 @@ class LossSearchCV(BaseSearchCV):
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         return "full" if reason is not None else "shared"
-
-    @available_if(
-        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), "predict_spans")
-    )
-    def predict_spans(self, X: Data) -> Any:
-        """`predict_spans` of the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_spans(X)

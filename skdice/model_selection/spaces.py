@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -11,10 +12,6 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
-from skdice.engine.recipe import rate_of
-from skdice.estimators.before_folds import check_estimator
-from skdice.estimators.classifier import DiceClassifier
-from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import LOSSES, Loss
 from skdice.losses.base import resolve_loss
 from skdice.losses.of_estimator import check_given
@@ -33,16 +30,15 @@ def import_optuna() -> ModuleType:
 
 
 @checked
-def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
+def loss_space(loss: str, *, prefix: str = "") -> Space:
     """The search space of a loss, with the loss itself.
+
+    Tversky's beta is 1 - alpha, as in the paper's Table 10.
 
     Parameters
     ----------
     loss : str
         A name of `skdice.losses.LOSSES`.
-    tied : bool, default=True
-        Search Tversky's alpha with beta = 1 - alpha, as in the paper's Table 10; False searches
-        both.
     prefix : str, default=""
         Put before every name, as in ``"diceclassifier__"`` for a step of a pipeline.
 
@@ -60,20 +56,17 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     resolve_loss(loss)
     FloatDistribution = import_optuna().distributions.FloatDistribution
     space: Space = {f"{prefix}loss": [loss]}
-    ranges: dict[str, Any] = dict(LOSSES[loss].search_space())
-    for name, values in ranges.items():
-        label, is_tied = f"{prefix}loss__{name}", isinstance(values, OneMinus)
-        limits = ranges[values.name] if is_tied else values
-        space[label] = FloatDistribution(limits.low, limits.high, log=limits.log)
-        if is_tied and tied:
-            space[label] = OneMinus(f"{prefix}loss__{values.name}")
+    for name, values in LOSSES[loss].search_space().items():
+        if isinstance(values, OneMinus):
+            space[f"{prefix}loss__{name}"] = OneMinus(f"{prefix}loss__{values.name}")
+        else:
+            limits = {"low": values.low, "high": values.high, "log": values.log}
+            space[f"{prefix}loss__{name}"] = FloatDistribution(**limits)
     return space
 
 
-def as_spaces(param_distributions: Any, estimator: Any, y: Any) -> list[Space]:
+def as_spaces(param_distributions: Any) -> list[Space]:
     """The search space as a list of dicts; refuses an empty space and bad distributions."""
-    if param_distributions is None:
-        param_distributions = _space_of_own_loss(estimator)
     spaces = param_distributions
     spaces = [spaces] if isinstance(spaces, Mapping) else spaces
     if not isinstance(spaces, Sequence) or not all(isinstance(space, Mapping) for space in spaces):
@@ -83,37 +76,15 @@ def as_spaces(param_distributions: Any, estimator: Any, y: Any) -> list[Space]:
         )
     if not spaces or not all(spaces):
         raise ValueError("param_distributions is empty: name at least one parameter to search")
-    return [{n: _values(v, str(n), estimator, y) for n, v in space.items()} for space in spaces]
-
-
-def _space_of_own_loss(estimator: Any) -> Space:
-    loss = getattr(estimator, "loss", None)
-    if not isinstance(loss, str):
-        raise ValueError(
-            "param_distributions=None takes the space of the estimator's loss, which must be "
-            f"a name and is {loss!r}: give param_distributions, such as loss_space('tversky')"
-        )
-    return loss_space(loss)
-
-
-def _values(values: Any, name: str, estimator: Any, y: Any) -> Any:
-    """What a parameter may be: ``"lr": "auto"`` is a range around the rate for `y`."""
-    distributions = import_optuna().distributions
-    owner, _, parameter = name.rpartition("__")
-    if isinstance(values, str) and (parameter, values) == ("lr", "auto"):
-        part = estimator.get_params().get(owner) if owner else estimator
-        if isinstance(part, (TransformerEstimator, DiceClassifier)):
-            part = clone(part)
-            check_estimator(part)
-            rate = rate_of(part, y)
-            return distributions.FloatDistribution(rate / 3, rate * 3, log=True)
-    choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
-    if choices or callable(values) or isinstance(values, distributions.BaseDistribution):
-        return values
-    raise ValueError(
-        f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
-        "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
-    )
+    for name, values in chain.from_iterable(space.items() for space in spaces):
+        choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
+        distribution = import_optuna().distributions.BaseDistribution
+        if not (choices or callable(values) or isinstance(values, distribution)):
+            raise ValueError(
+                f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
+                "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
+            )
+    return [dict(space) for space in spaces]
 
 
 def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:

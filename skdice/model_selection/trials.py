@@ -60,7 +60,6 @@ class FullFits:
     error_score: Any
     prunes: bool = True
     seed: int | None = None  # of Optuna's own sampler
-    error: Exception | None = field(default=None, init=False)  # of the last trial that failed
 
     def __call__(self, trial: Any) -> float:
         """The mean score of the trial's folds; a pruner or an error may end it early."""
@@ -126,11 +125,6 @@ class FullFits:
             raise error
         record.error = f"{type(error).__name__}: {error}"
         record.scores += [float(self.error_score)] * (len(self.splits) - len(record.scores))
-        part: BaseException | None = error
-        while part is not None:  # the frames hold the model and the data
-            part.__traceback__ = None
-            part = part.__cause__ or part.__context__
-        self.error = error
         warn(f"trial {trial.number} failed and scores {self.error_score}: {error!r}", TrialWarning)
 
     def _fit(self, model: Any, fold: int, trial: Any) -> None:

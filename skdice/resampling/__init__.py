@@ -1,6 +1,5 @@
 """Samplers with imbalanced-learn's interface for tagged sentences, and for entities in any text."""
 
-from skdice.resampling.paper import table8_training_sets
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.tags import BackgroundUnderSampler, TagOverSampler
 
@@ -8,5 +7,4 @@ __all__ = [
     "BackgroundUnderSampler",
     "EntityReplacement",
     "TagOverSampler",
-    "table8_training_sets",
 ]

@@ -18,7 +18,7 @@ from skdice._compat import HasMethods, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice._types import Rows
 from skdice.inputs.labels import as_labels
-from skdice.inputs.rows import as_row_list, check_given, object_array, plain_values, take
+from skdice.inputs.rows import as_row_list, check_given, object_array, take
 from skdice.inputs.sentences import as_sentences, as_tags, holds_tags
 from skdice.inputs.texts import as_texts
 from skdice.resampling.tags import TagOverSampler, TagSampler
@@ -342,18 +342,10 @@ def _extend(X: Any, plain: list[Any], rows: list[Any]) -> Any:
     if X.ndim == 2:  # one text a row, or two
         new = np.array([np.atleast_1d(row) for row in rows], dtype=object).reshape(-1, X.shape[1])
     if hasattr(X, "iloc"):
+        import pandas as pd
+
         names = {"columns": X.columns} if X.ndim == 2 else {"name": X.name}
         new = type(X)(new, dtype=object, **names)
-    # As objects, since the new rows of a categorical are not among its categories.
-    return joined(X.astype(object), new)
-
-
-def joined(first: Any, second: Any) -> Any:
-    """Two containers of a kind as one: of pandas, numpy or else a list."""
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
-    if not hasattr(first, "iloc"):
-        return [*plain_values(first), *plain_values(second)]
-    import pandas as pd
-
-    return pd.concat([first, second], ignore_index=True)
+        # As objects, since the new rows of a categorical are not among its categories.
+        return pd.concat([X.astype(object), new], ignore_index=True)
+    return np.concatenate([X.astype(object), new])

@@ -140,9 +140,7 @@ def _n_usable(classes: Iterable[str], scheme: str) -> int:
     return int(((start | follow.any(axis=0)) & (end | follow.any(axis=1))).sum())
 
 
-def get_spans(
-    tags: Sequence[str | None], scheme: str = "iob2", background: str | None = "O"
-) -> list[Span]:
+def get_spans(tags: Sequence[str | None], scheme: str = "iob2") -> list[Span]:
     """Spans as (type, start, end), end exclusive.
 
     Parameters
@@ -150,9 +148,7 @@ def get_spans(
     tags : list of str or None
         No span covers a token whose tag is None.
     scheme : str, default="iob2"
-        One of `SCHEMES`. ``plain`` makes a span of every token, with its tag as the type.
-    background : str or None, default="O"
-        The plain tag that makes none.
+        One of `SCHEMES`. ``plain`` makes a span of every token but ``O``, with its tag as the type.
 
     Raises
     ------
@@ -167,8 +163,7 @@ def get_spans(
     """
     check_choice("scheme", scheme, SCHEMES)
     if scheme == "plain":
-        named = ((i, tag) for i, tag in enumerate(tags) if tag is not None)
-        return [(tag, i, i + 1) for i, tag in named if tag != background]
+        return [(tag, i, i + 1) for i, tag in enumerate(tags) if tag not in (None, "O")]
     spans: list[Span] = []
     start, previous, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
@@ -183,11 +178,9 @@ def get_spans(
     return spans
 
 
-def strict_spans(
-    tags: Sequence[str | None], scheme: str, background: str | None = "O"
-) -> list[Span]:
+def strict_spans(tags: Sequence[str | None], scheme: str) -> list[Span]:
     """The spans of `get_spans` that are tagged just as the scheme tags them, as in seqeval."""
-    spans = get_spans(tags, scheme, background)
+    spans = get_spans(tags, scheme)
     if scheme == "plain":
         return spans
     kept = []

@@ -97,11 +97,8 @@ class Task(ABC):
     def check_params(self, model: Model, mode: Mode) -> None:
         """Refuse parameters of the task that do not fit each other, or the head that is there."""
 
-    def has_two_classes(self, model: Model, y: Data = None) -> bool:
-        """Return whether each text has one of two labels, which are trained at a lower rate.
-
-        The labels are those of `y`, or of the last fit where that is None.
-        """
+    def has_two_classes(self, model: Model) -> bool:
+        """Return whether each text has one of two labels, which are trained at a lower rate."""
         return False
 
     @abstractmethod

@@ -82,11 +82,8 @@ class Classification(Task):
                 "with warm_start=False, or set pooling back"
             )
 
-    def has_two_classes(self, model: Model, y: Data = None) -> bool:
-        """Return True if each text has one of two labels, of `y` or of the last fit."""
-        if y is not None:
-            labels = read_labels(y, missing=True)
-            return not labels.multilabel and len(labels.classes) == 2
+    def has_two_classes(self, model: Model) -> bool:
+        """Return True if each text has one of two labels."""
         return not model.multilabel_ and len(model.classes_) == 2
 
     def learn(

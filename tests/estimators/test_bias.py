@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, f1_score, recall_score
+from sklearn.metrics import accuracy_score, f1_score, recall_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -95,8 +95,8 @@ def test_counted_spans_equal_the_metric(data, scheme):
 
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10_000), st.booleans())
-def test_more_classes_never_lose_on_what_they_are_tuned_on(seed, per_class):
+@given(st.integers(0, 10_000))
+def test_more_classes_never_lose_on_what_they_are_tuned_on(seed):
     rng = np.random.default_rng(seed)
     truth = rng.choice(4, size=200, p=[0.7, 0.2, 0.07, 0.03])
     log_p = log_softmax(rng.normal(size=(200, 4)) + np.eye(4)[truth] + [1, 0, 0, 0], axis=1)
@@ -104,7 +104,7 @@ def test_more_classes_never_lose_on_what_they_are_tuned_on(seed, per_class):
     def score(predicted):
         return macro_f1(truth, predicted, 4)
 
-    bias = tune_bias(log_p, truth, score, per_class=per_class)
+    bias = tune_bias(log_p, truth, score)
     assert score((log_p + bias).argmax(axis=1)) >= score(log_p.argmax(axis=1))
     assert np.isfinite(bias).all()
 
@@ -127,12 +127,11 @@ def test_a_bias_is_found_that_is_known():
 
 
 @pytest.mark.parametrize("cv", [None, 3, 0.3, "prefit", PredefinedSplit(np.arange(600) % 2)])
-@pytest.mark.parametrize("bias", ["per_class", "prior"])
-def test_held_out_data_in_every_way(cv, bias):
+def test_held_out_data_in_every_way(cv):
     inner = GaussianNB()
     if cv == "prefit":
         inner.fit(X, Y)
-    tuned = BiasTunedClassifier(inner, cv=cv, bias=bias, random_state=0).fit(X, Y)
+    tuned = BiasTunedClassifier(inner, cv=cv, random_state=0).fit(X, Y)
     assert tuned.score(X, Y) == f1_score(Y, tuned.predict(X))
     np.testing.assert_allclose(tuned.predict_proba(X).sum(axis=1), 1)
     np.testing.assert_array_equal(tuned.predict_proba(X).argmax(axis=1), tuned.predict(X))
@@ -171,7 +170,7 @@ def test_scoring():
     np.testing.assert_array_equal(by_rare.bias_, by_name.bias_)
     other = fitted(pos_label="common")
     assert not np.array_equal(other.bias_, by_name.bias_)
-    named, called = (fitted(scoring=s) for s in ("balanced_accuracy", balanced_accuracy_score))
+    named, called = (fitted(scoring=s) for s in ("accuracy", accuracy_score))
     np.testing.assert_array_equal(named.bias_, called.bias_)
     three = np.arange(600) % 3
     with pytest.raises(ValueError, match="n_bootstraps"):
@@ -570,17 +569,9 @@ def test_a_search_over_the_parameters_of_an_objective():
     assert model.scoring == Fbeta(3)
 
 
-def test_a_metric_that_cannot_score_the_classes_is_refused_before_training():
-    class Untrained(GaussianNB):
-        def fit(self, X, y):
-            raise AssertionError
-
-    three = np.arange(600) % 3
-    for scoring in (f1_score, partial(f1_score, pos_label=7)):
-        with pytest.raises(ValueError, match="cannot score these labels"):
-            BiasTunedClassifier(Untrained(), scoring=scoring).fit(X, three)
-    with pytest.raises(ValueError, match="cannot score these labels"):
-        BiasTunedClassifier(Untrained(), scoring=f1_score).fit(X, np.array(["a", "b"])[Y])
+def test_a_metric_that_cannot_score_the_classes_says_so():
+    with pytest.raises(ValueError, match="pos_label=1 is not a valid label"):
+        BiasTunedClassifier(GaussianNB(), scoring=f1_score).fit(X, np.array(["a", "b"])[Y])
 
 
 def test_several_labels_of_any_classifier():

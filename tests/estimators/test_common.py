@@ -59,7 +59,7 @@ TABLES = [
     # As few epochs as the checks of accuracy allow.
     *(DiceClassifier(loss=loss, max_epochs=4, lr=0.1) for loss in LOSSES),
     BiasTunedClassifier(LogisticRegression(), cv=2),
-    BiasTunedClassifier(LogisticRegression(), bias="prior", cv=0.3, random_state=0),
+    BiasTunedClassifier(LogisticRegression(), cv=0.3, random_state=0),
 ]
 
 

@@ -208,17 +208,6 @@ def test_a_share_of_rows_is_left_out_whatever_is_hidden():
         assert (tuned.predict(p[1500:])[:, 0] < 0).mean() == pytest.approx(0.2, abs=0.03)
 
 
-def test_one_bias_by_the_prior_takes_the_prior_of_the_known_labels():
-    p, _, y = hidden(3000, 0.6, 0)
-    how = {"cv": "prefit", "bias": "prior", "n_bootstraps": 0}
-    bias = BiasTunedClassifier(Sure(), **how).fit(p, y).bias_
-    known = np.array([np.nansum(y, axis=0), np.isfinite(y).sum(axis=0)])
-    prior = np.log((known[0] + 1) / (known[1] - known[0] + 1))
-    ratios = bias / prior
-    np.testing.assert_allclose(ratios, ratios[0])
-    assert -2 < ratios[0] <= 0.5
-
-
 def test_a_frequency_before_is_that_of_rows_that_are_known_whole():
     p, truth, y = hidden(3000, 0.4, 0)
     model = BiasTunedClassifier(Sure(), cv="prefit").fit(p, y)

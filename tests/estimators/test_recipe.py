@@ -218,46 +218,16 @@ def test_early_stopping_waits_for_a_third_of_the_epochs(tiny_backbone, set_recip
     assert model.fit(TEXTS, LABELS, **dev).n_iter_ == 1 + 3
 
 
-def test_a_search_of_rates_is_around_the_chosen_one(tiny_backbone):
-    pytest.importorskip("optuna")
-    search = LossSearchCV(
-        classifier(tiny_backbone, max_epochs=1, loss="ce"),
-        {"lr": "auto"},
-        n_trials=3,
-        cv=2,
-        strategy="full",
-        random_state=0,
-    )
-    tried = search.fit(TEXTS, LABELS).cv_results_["param_lr"].data.astype(float)
-    assert len(set(tried)) == 3
-    assert ((tried >= 1e-4 / 3) & (tried <= 3e-4)).all()
-    # Of three classes and of several labels a fit takes three times the rate of two.
-    several = [[label] for label in LABELS]
-    for labels in ([f"{label}{i % 2}" for i, label in enumerate(LABELS)], several):
-        chosen = classifier(tiny_backbone, max_epochs=1, loss="ce").fit(TEXTS, labels).lr_
-        tried = search.fit(TEXTS, labels).cv_results_["param_lr"].data.astype(float)
-        assert chosen == 3e-4
-        assert ((tried >= chosen / 3) & (tried <= 3 * chosen)).all()
-        assert tried.max() > 3e-4
-    of_numbers = LossSearchCV(DiceClassifier(lr=0.3), {"lr": "auto"}, n_trials=2, random_state=0)
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    tried = of_numbers.fit(X, X[:, 0] > 0).cv_results_["param_lr"].data.astype(float)
-    assert ((tried >= 0.1 - 1e-9) & (tried <= 0.9 + 1e-9)).all()
-    of_sgd = classifier(tiny_backbone, net_params={"optimizer": torch.optim.SGD})
-    with pytest.raises(ValueError, match="those of Adam"):
-        LossSearchCV(of_sgd, {"lr": "auto"}, n_trials=2, cv=2).fit(TEXTS, LABELS)
-
-
 @pytest.mark.parametrize("params", [{"lr": "fast"}, {"max_epochs": 0}])
 def test_bad_numbers_are_refused_before_a_search_or_a_comparison(params):
     (name,) = params
     model = DiceSequenceClassifier(**{"backbone": "no/such-backbone", **params})
-    data = {"X_test": TEXTS, "y_test": LABELS, "on_run": lambda *_: pytest.fail("a row is trained")}
+    data = {"X_test": TEXTS, "y_test": LABELS}
     with pytest.raises(ValueError, match=f"'{name}' parameter of DiceSequenceClassifier"):
         compare_losses(model, TEXTS, LABELS, losses=["tfidf", "ce"], **data)
     pytest.importorskip("optuna")
     with pytest.raises(ValueError, match=f"'{name}' parameter of DiceSequenceClassifier"):
-        LossSearchCV(model, {"lr": "auto"}, n_trials=2, cv=2).fit(TEXTS, LABELS)
+        LossSearchCV(model, {"loss": ["ce"]}, n_trials=2, cv=2).fit(TEXTS, LABELS)
 
 
 def test_heads_of_a_search_train_as_many_epochs(tiny_backbone):

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from tests.examples.scripts import PAPER, scripts
+from tests.examples.scripts import PAPER, scripts, write_messages
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +56,7 @@ def test_regret_is_against_the_fit_that_the_development_rows_choose(harness):
 
 @pytest.mark.parametrize("way", [{"way": "fit"}, {"way": "grid", "lr": 1e-3, "max_epochs": 2}])
 def test_a_job_is_one_fit_with_its_own_settings(harness, tmp_path, tiny_backbone, way):
-    rows = [f"{'spam' if i % 4 == 0 else 'ham'}\tmessage {i} of many" for i in range(60)]
-    (tmp_path / "sms_spam").mkdir()
-    (tmp_path / "sms_spam" / "SMSSpamCollection").write_text("\n".join(rows))
+    write_messages(tmp_path, 60)
     job = {"task": "sms", "seed": 0, "train_rows": 16, "dev_rows": 8, "test_rows": 8}
     job |= {"loss": "ce_dice", "precision": "fp32", "backbone": tiny_backbone, **way}
     found = harness["fresh"].run(job, tmp_path, 1)

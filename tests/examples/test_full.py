@@ -6,22 +6,13 @@ import argparse
 
 import pytest
 
-from tests.examples.scripts import PAPER, scripts
+from tests.examples.scripts import PAPER, scripts, write_messages
 
 
 @pytest.fixture(scope="module")
 def harness():
     with scripts(PAPER, "tasks", "run", "full", "full_page") as found:
         yield found
-
-
-@pytest.fixture
-def data(tmp_path):
-    """Forty messages, one in four of them spam."""
-    rows = [f"{'spam' if i % 4 == 0 else 'ham'}\tmessage {i} of many" for i in range(40)]
-    (tmp_path / "sms_spam").mkdir()
-    (tmp_path / "sms_spam" / "SMSSpamCollection").write_text("\n".join(rows))
-    return tmp_path
 
 
 def test_a_machine_without_a_gpu_runs_the_sets_that_are_named(harness, tmp_path):
@@ -50,10 +41,10 @@ def test_a_machine_without_a_gpu_runs_the_sets_that_are_named(harness, tmp_path)
     "loss",
     [{"loss": "ce", "start": "zero"}, {"loss": "dsc", "max_epochs": "auto", "precision": "fp32"}],
 )
-def test_a_job_is_scored_as_it_is_and_tuned(harness, data, tiny_backbone, loss):
+def test_a_job_is_scored_as_it_is_and_tuned(harness, tmp_path, tiny_backbone, loss):
     full = harness["full"]
     job = {"task": "sms", "seed": 0, "max_epochs": 1, "backbone": tiny_backbone, **loss}
-    found = full.run(job, data)
+    found = full.run(job, write_messages(tmp_path, 40))
     assert found["job"] == job
     assert found["max_epochs"] == (1 if job["max_epochs"] == 1 else 30)  # of a few rows
     for how in ("plain", "tuned"):

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from tests.examples.scripts import PAPER, scripts
+from tests.examples.scripts import PAPER, scripts, write_messages
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +34,7 @@ def test_each_model_fits_what_it_can(labels):
 
 @pytest.mark.parametrize("model", ["skdice", "vectors", "counts"])
 def test_a_model_is_fitted_and_scored(labels, tmp_path, tiny_backbone, model):
-    rows = [f"{'spam' if i % 4 == 0 else 'ham'}\tmessage {i} of many" for i in range(60)]
-    (tmp_path / "sms_spam").mkdir()
-    (tmp_path / "sms_spam" / "SMSSpamCollection").write_text("\n".join(rows))
+    write_messages(tmp_path, 60)
     job = {"task": "sms", "seed": 0, "train_rows": 20, "dev_rows": 2, "test_rows": 8}
     job |= {"loss": "ce_dice", "precision": "fp32", "backbone": tiny_backbone, "model": model}
     found = labels.run(job, tmp_path, 1)

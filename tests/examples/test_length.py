@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from skdice.engine.recipe import choose_epochs
-from tests.examples.scripts import PAPER, scripts
+from tests.examples.scripts import PAPER, scripts, write_messages
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,7 @@ def harness():
 @pytest.fixture
 def data(tmp_path):
     """Forty messages, one in four of them spam."""
-    rows = [f"{'spam' if i % 4 == 0 else 'ham'}\tmessage {i} of many" for i in range(40)]
-    (tmp_path / "sms_spam").mkdir()
-    (tmp_path / "sms_spam" / "SMSSpamCollection").write_text("\n".join(rows))
-    return tmp_path
+    return write_messages(tmp_path, 40)
 
 
 def test_some_positives_and_as_many_negatives_change_their_labels(harness):

@@ -22,7 +22,9 @@ COMMON = {"precision": "fp32"}
 @pytest.fixture(scope="module")
 def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
-    with scripts(PAPER, "tasks", "experiments", "run", "report", "budget", "decisions") as found:
+    with scripts(
+        PAPER, "tasks", "experiments", "run", "report", "budget", "decisions", "table8"
+    ) as found:
         # The tests count its runs: three rows with one setting each are easier to count.
         experiments = found["experiments"].EXPERIMENTS
         experiments["table9"] = found["run"].narrowed(experiments["table9"], None, ["dice", "dsc"])
@@ -161,18 +163,6 @@ def test_every_table_names_data_and_rows_that_exist(harness):
             assert max(budgets[True]) <= min(budgets[False]), "no overlap loss has more tries"
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_a_split_is_of_each_class_and_loses_nothing(harness, seed):
-    X, y = [f"text {i}" for i in range(50)], ["a"] * 40 + ["b"] * 10
-    train, dev, test = harness["tasks"]._split(X, y, (0.2, 0.3), seed)
-    assert sorted(train[0] + dev[0] + test[0]) == sorted(X)
-    assert [part[1].count("b") for part in (train, dev, test)] == [5, 2, 3]
-    known = dict(zip(X, y, strict=True))
-    assert all(
-        known[x] == label for part in (train, dev, test) for x, label in zip(*part, strict=True)
-    )
-
-
 def test_the_stronger_cross_entropy_is_the_better_start_on_development_rows(harness):
     budget = harness["budget"]
     test = {"ce": {1: {0: 30.0}, 2: {0: 50.0}}, budget.PRIOR: {1: {0: 40.0}, 2: {0: 45.0}}}
@@ -272,33 +262,6 @@ def test_table_1_counts_each_part_as_the_runs_use_it(harness, tmp_path, monkeypa
         assert line == ["tokens", "2", "4", "0.50", "-", "-", "-"]
 
 
-def test_squad1_is_what_of_squad2_has_an_answer(harness, tmp_path):
-    tasks = harness["tasks"]
-    context = "Ann sings in Bonn."
-
-    def asked(i: int, answered: bool) -> dict[str, Any]:
-        answers = [{"text": "Ann", "answer_start": 0}] * answered
-        return {"id": f"{i} {answered}", "question": f"Who sings {i}?", "answers": answers}
-
-    articles = [
-        {
-            "title": str(i),
-            "paragraphs": [{"context": context, "qas": [asked(i, True), asked(i, False)]}],
-        }
-        for i in range(16)
-    ]
-    (tmp_path / "squad2_half_dev").mkdir()
-    (tmp_path / "squad2_half_dev" / "dev-v2.0.json").write_text(json.dumps({"data": articles}))
-    whole, few = (tasks.load(name, tmp_path) for name in ("squad2", "squad1"))
-    for part, n in (("train", 11), ("dev", 1), ("test", 4)):
-        X, y = getattr(whole, part)
-        assert len(X) == 2 * n
-        assert (sum(map(bool, y)), sum(not row for row in y)) == (n, n)
-        X, y = getattr(few, part)
-        assert sorted(X) == sorted({(question, context) for question, _ in X})
-        assert [[text for _, text in row] for row in y] == [["Ann"]] * n
-
-
 def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monkeypatch):
     from typer.main import get_command
 
@@ -318,10 +281,10 @@ def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     for name, other in (("train.conll", "test.conll"), ("train-v2.0.json", "dev-v2.0.json")):
         (tmp_path / other).write_text(files[name])
-    sizes = {}
+    sizes = set()
     monkeypatch.setattr(
         "skdice.model_selection.comparison.compare_losses",
-        lambda estimator, X, y, title, **how: sizes.update({title: len(X)}),
+        lambda estimator, X, y, **how: sizes.add((type(estimator).__name__, len(X))),
     )
     monkeypatch.setattr("skdice.cli.compare._report", lambda *args: None)
     texts = [
@@ -332,8 +295,27 @@ def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monke
     commands = re.findall(r"`(skdice compare [^`]*)`", " ".join(texts))
     for command in commands:
         assert not get_command(app).main(shlex.split(command)[1:], standalone_mode=False)
-    assert sizes == {"qqp.tsv": 2, "sst2.tsv": 2, "train.conll": 1, "train-v2.0.json": 1}
+    assert sizes == {
+        ("DiceSequenceClassifier", 2),
+        ("DiceTokenClassifier", 1),
+        ("DiceQuestionAnswerer", 1),
+    }
     assert re.findall(r"run\.py (\w+ --data FOLDER)", " ".join(texts)) == [
         "table3 --data FOLDER",
         "table5 --data FOLDER",
     ]
+
+
+def test_table8_sets_at_the_papers_proportions(harness):
+    X, y = [f"text {i}" for i in range(1000)], [1] * 370 + [0] * 630
+    sets = harness["table8"].training_sets(X, y, 0)
+    assert {name: (labels.count(1), labels.count(0)) for name, (_, labels) in sets.items()} == {
+        "original": (370, 630),
+        "+ positive": (630, 630),  # 458,477 / 363,871 = 1.26 of the original
+        "+ negative": (370, 1392),  # 21 % positives
+        "- negative": (370, 370),  # 269,165 / 363,871 = 0.74
+        "+ positive & negative": (630, 630),
+    }
+    label = dict(zip(X, y, strict=True))
+    for texts, labels in sets.values():
+        assert [label[text] for text in texts] == labels

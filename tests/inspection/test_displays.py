@@ -15,17 +15,12 @@ from skdice import (
     DiceMRCTagger,
     DiceQuestionAnswerer,
     DiceTokenClassifier,
-    inspection,
 )
-from skdice.inspection import (
-    DecisionDisplay,
-    html_report,
-)
+from skdice.inspection import DecisionDisplay
 from skdice.metrics import (
     AlertBudget,
     PrecisionAtRecall,
     RecallAtPrecision,
-    expected_calibration_error,
     span_report,
 )
 from skdice.model_selection import compare_losses
@@ -59,27 +54,6 @@ def test_rows_that_are_not_possible_are_refused_before_the_work(tiny_backbone, s
             y_test=labels,
             losses=["ce", "ce + TagOverSampler"],
         )
-
-
-def test_history_is_drawn_with_the_best_epoch():
-    from skdice.inspection import TrainingHistoryDisplay
-
-    X, y = make_classification(weights=[0.8], random_state=0)
-    settings = dict(max_epochs=4, random_state=0)
-    plain = TrainingHistoryDisplay.from_estimator(DiceClassifier(loss="ce", **settings).fit(X, y))
-    assert len(plain.axes_) == 1
-    model = DiceClassifier(loss="dsc", early_stopping=True, n_iter_no_change=4, **settings)
-    model.fit(X, y)
-    shown = TrainingHistoryDisplay.from_estimator(model)
-    losses = [epoch["train_loss"] for epoch in model.history_]
-    np.testing.assert_array_equal(shown.axes_[0].lines[0].get_ydata(), losses)
-    scores = [epoch["valid_score"] for epoch in model.history_]
-    curve, best = shown.axes_[1].lines
-    np.testing.assert_array_equal(curve.get_ydata(), scores)
-    assert best.get_xdata()[0] == np.argmax(scores) + 1
-    again = TrainingHistoryDisplay.from_estimator(model, name="again", axes=shown.axes_)
-    assert again.axes_ is shown.axes_
-    assert shown.axes_[0].lines[1].get_linestyle() == "--"
 
 
 def rows_of_three_labels(n=300):
@@ -247,21 +221,3 @@ def test_a_decision_refuses_what_it_cannot_draw():
     display = DecisionDisplay([0, 1], [0.5, 0.6], [0.5, 0.5], [0.1, 0.2], measure="F$1")
     only = display.plot().axes_[0]
     assert display.plot(axes=only).axes_ == [only]
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: span_report([["O"]], [["O"]], digits=101), "digits=101 must be from 0 to 100"),
-        (lambda: expected_calibration_error([1], [1], n_bins=0), "n_bins=0 must be from 1 to 1,00"),
-        (lambda: html_report(None, [], [], n_examples=-1), "n_examples=-1 must be at least 0"),
-    ],
-)
-def test_a_range_is_told_in_the_same_words(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_a_name_that_the_package_lacks_is_an_attribute_error():
-    with pytest.raises(AttributeError, match=r"'skdice\.inspection' has no attribute 'never'"):
-        inspection.never  # noqa: B018

@@ -19,7 +19,6 @@ from skdice.tags.schemes import (
     infer_scheme,
     strict_spans,
     to_tags,
-    transitions,
 )
 
 PREFIXES = {
@@ -124,12 +123,6 @@ def test_the_scheme_is_inferred_in_spite_of_slips(scheme, data):
     assert infer_scheme(rows) == scheme
 
 
-def test_conll_2003_with_slips_is_iob1():
-    rows = [["I-PER", "I-PER", "O", "I-LOC"]] * 1500 + [["B-PER", "O"]] * 16
-    assert infer_scheme(rows) == "iob1"
-    assert len([f for row in rows for f in faults(row, "iob1")]) == 16
-
-
 @pytest.mark.parametrize(
     ("labels", "scheme"),
     [
@@ -200,43 +193,9 @@ def test_conversion_of_prefixes_alone_and_of_plain_tags():
         convert_scheme(["B-A", "I-A"])
 
 
-@st.composite
-def spans(draw):
-    n = draw(st.integers(1, 15))
-    cuts = sorted(draw(st.sets(st.integers(0, n), min_size=2, max_size=8)))
-    chosen = []
-    for a, b in itertools.pairwise(cuts):
-        if draw(st.booleans()):
-            chosen.append((draw(st.sampled_from("XY")), a, b))
-    return n, chosen
-
-
-@pytest.mark.parametrize("scheme", TAGGED)
-@settings(deadline=None)
-@given(spans())
-def test_round_trip(scheme, drawn):
-    n, chosen = drawn
-    tags = to_tags(chosen, n, scheme)
-    assert get_spans(tags, scheme) == chosen
-    check_tags([tags], scheme)
-
-
 def test_plain_spans_are_tokens():
     assert get_spans(["N", "V"], "plain") == [("N", 0, 1), ("V", 1, 2)]
     assert get_spans(["O", "N"], "plain") == [("N", 1, 2)]
-    assert get_spans(["O", "N"], "plain", background=None) == [("O", 0, 1), ("N", 1, 2)]
-
-
-@pytest.mark.parametrize("scheme", TAGGED)
-@settings(deadline=None, max_examples=80)
-@given(st.data())
-def test_transitions_agree_with_the_check(scheme, data):
-    classes = classes_of(scheme)
-    row = data.draw(st.lists(st.integers(0, len(classes) - 1), min_size=1, max_size=5))
-    start, follow, end = transitions(classes, scheme)
-    legal = start[row[0]] and end[row[-1]]
-    legal = legal and all(follow[a, b] for a, b in itertools.pairwise(row))
-    assert (not list(faults([classes[i] for i in row], scheme))) == bool(legal)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.comparison import Comparison
 from skdice.model_selection.intervals import F1_WITHOUT, scores_and_parts
-from tests.fits import lengths_in
+from tests.fits import lengths_in, never_fitted
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = (NUMBERS[:, 0] > 0.8).astype(int)
@@ -107,14 +107,16 @@ def test_without_test_rows_a_fifth_is_held_out_in_proportion_by_random_state(mon
 # ---- what was measured is kept
 
 
-def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path):
+def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path, capsys):
     path, made = tmp_path / "c.json", []
 
     def run(losses, seeds):
-        return compare_losses(
-            LINEAR, NUMBERS, CLASSES, losses=losses, seeds=seeds, resume_from=path,
-            on_run=lambda found, row: made.append(row.label) or found.to_json(path), **DATA,
+        found = compare_losses(
+            LINEAR, NUMBERS, CLASSES, losses=losses, seeds=seeds, resume_from=path, verbose=1,
+            **DATA,
         )  # fmt: skip
+        made.extend(line.split(",")[0] for line in capsys.readouterr().out.splitlines())
+        return found
 
     tversky = TverskyLoss(alpha=0.25, beta=0.75)
     first = run(["ce", tversky, "dice + tuned"], 2)
@@ -127,7 +129,7 @@ def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path):
         kept = {row.label: row.values("f1") for row in found.rows if row.label != "focal"}
         assert kept == scores
     assert made == ["focal"]
-    assert second.rows[-1].decision == "tuned"
+    assert second.rows[-1].tuned
     assert len(second.to_frame()) == 4
     written = json.loads(path.read_text())
     assert [row["label"] for row in written["rows"]] == ["focal", *scores]
@@ -153,7 +155,7 @@ ONE, TWO = [1] + [0] * 19, [1, 1] + [0] * 3
     ("estimator", "X", "y", "row"),
     [
         *((DiceSequenceClassifier, ["win"] * len(y), y, "ce + tuned") for y in (ONE, TWO)),
-        (DiceSequenceClassifier, ["win"] * 5, TWO, "ce + RandomOverSampler + prior"),
+        (DiceSequenceClassifier, ["win"] * 5, TWO, "ce + RandomOverSampler + tuned"),
         (DiceSequenceClassifier, ["win"] * 20, ONE, "tfidf + tuned"),
         (DiceTokenClassifier, [["anna", "met"]], [["B-PER", "O"]], "dice + tuned"),
         (DiceTokenClassifier, [["anna"], ["met"]], [["B-PER"], ["O"]], "dice + tuned"),
@@ -165,9 +167,14 @@ def test_a_tuned_row_needs_rows_to_hold_out(estimator, X, y, row):
     nowhere = {} if estimator is DiceClassifier else {"backbone": "no/such-model"}
     with pytest.raises(ValueError, match=rf"the row '{re.escape(row)}' is not possible"):
         compare_losses(
-            estimator(**nowhere), X, y, X_test=X, y_test=y, losses=["ce", row], seeds=1,
-            on_run=lambda *_: pytest.fail("a row is trained"),
-        )  # fmt: skip
+            never_fitted(estimator)(**nowhere),
+            X,
+            y,
+            X_test=X,
+            y_test=y,
+            losses=["ce", row],
+            seeds=1,
+        )
 
 
 def test_a_tuned_row_with_validation_data_needs_none(tiny_backbone):
@@ -212,7 +219,7 @@ def test_compare_samplers_and_tuned_decisions(tiny_backbone):
     for row, model in zip(found.rows, (drawn, tuned), strict=True):
         predicted = model.fit(X, y, **held).predict(X)
         assert row.mean("f1") == f1_score(y, predicted, pos_label="spam", zero_division=0)
-    for row in ("ce + nope", "ce + tuned + prior", "ce + numpy", "nope + tuned", "ce + SMOTE"):
+    for row in ("ce + nope", "ce + tuned + tuned", "ce + numpy", "nope + tuned", "ce + SMOTE"):
         with pytest.raises(ValueError, match=r"row|loss|TransformerFeatures"):
             compare_losses(classifier, X, y, losses=[row], **data)
 
@@ -271,7 +278,7 @@ def comparison_of(**scores):
             for i, (f1, parts) in enumerate(runs)
         ]
         rows.append(Candidate(label, label, runs=of_runs))
-    return Comparison("", "class 1", rows, {}, {}, ("precision", "f1"))
+    return Comparison("class 1", rows, {}, {}, ("precision", "f1"))
 
 
 def test_the_picture_has_the_differences_of_the_table_and_scores_begin_at_half():

@@ -176,16 +176,14 @@ def test_readers(tiny_backbone, sentences):
     found = out_of_fold(asker, rows, tags, 2)
     assert [len(row) for row in found.predictions] == [len(row) for row in rows]
     model = clone(asker).fit(rows[3:], tags[3:])
-    assert found.probabilities[:3].tolist() == model.predict_spans(rows[:3]).tolist()
-    assert found.probabilities[0][0]._fields == ("type", "start", "end", "score")
+    assert found.predictions[:3].tolist() == model.predict(rows[:3]).tolist()
+    assert found.probabilities is None
     questions = [("who met bob", "anna met bob"), ("who saw rain", "carla saw rain")] * 2
     answers = [[(0, "anna")], [(0, "carla")]] * 2
     reader = DiceQuestionAnswerer(**common)
     found = out_of_fold(reader, questions, answers, 2)
     model = clone(reader).fit(questions[2:], answers[2:])
     assert found.predictions[:2].tolist() == list(model.predict(questions[:2]))
-    spots = model.predict_spans(questions[:2], n_best=20)
-    np.testing.assert_allclose(found.probabilities[:2], [row[0]["probability"] for row in spots])
 
 
 TAGGED = [["O"]] * 5 + [["O", "O"]]
@@ -241,7 +239,6 @@ def test_folds_at_the_same_time():
         ({"groups": np.zeros((40, 1))}, r"groups\[0\] is array\(\[0.\]\): give each row a value"),
         ({"estimator": 3}, "estimator"),
         ({"n_jobs": "two"}, "n_jobs"),
-        ({"n_jobs": 2**70}, "n_jobs"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"params": [1]}, "params"),
     ],

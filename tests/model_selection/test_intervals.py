@@ -216,7 +216,7 @@ def test_a_comparison_has_intervals_a_table_and_keeps_them(tmp_path):
     X, y = make_classification(200, weights=[0.8], flip_y=0.1, random_state=0)
     data = {"X_test": X[100:], "y_test": y[100:], "losses": ["ce", "dice"]}
     model = DiceClassifier(max_epochs=5)
-    found = compare_losses(model, X[:100], y[:100], seeds=2, title="<b>", **data)
+    found = compare_losses(model, X[:100], y[:100], seeds=2, **data)
     model.set_params(loss="ce", random_state=0).fit(X[:100], y[:100])
     assert found.rows[0].runs[0]["f1"] == model.score(X[100:], y[100:])
     assert found.behind(found.best) == (0, 0, 0)
@@ -229,7 +229,7 @@ def test_a_comparison_has_intervals_a_table_and_keeps_them(tmp_path):
     interval = f"{100 * apart:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
     assert cells[other.label].endswith(interval)
     assert cells[found.best.label].endswith(f" ± {100 * found.best.sd('f1'):.1f}  {'highest':>21}")
-    assert printed[0] == "<b>: in % (class 1)"
+    assert printed[0] == "in % (class 1)"
     assert [line.split()[0] for line in printed[1:-1]] == ["row", "ce", "dice"]
     assert printed[-1] == found.interval_note
     assert "new test rows and new seeds" in found.interval_note

@@ -113,7 +113,6 @@ class Own(BaseEstimator):
 @pytest.mark.parametrize(
     ("estimator", "space"),
     [
-        (BASE, loss_space("tversky", tied=False)),
         (
             BASE,
             {
@@ -141,7 +140,7 @@ class Own(BaseEstimator):
     ],
 )
 def test_other_spaces_pass(estimator, space):
-    spaces = as_spaces(space, estimator, None)
+    spaces = as_spaces(space)
     before = repr(spaces)
     check_space(estimator, spaces)
     assert repr(spaces) == before

@@ -17,7 +17,6 @@ from skdice.datasets import load_town_notes
 from skdice.resampling import (
     EntityReplacement,
     TagOverSampler,
-    table8_training_sets,
 )
 from skdice.tags.schemes import SCHEMES, get_spans, infer_scheme, to_tags
 from tests.resampling.corpus import X_TAGS, Y_TAGS, count_tokens, mentions
@@ -228,10 +227,6 @@ def test_other_containers_grow_into_lists():
         )
         assert rows == expected[0]
         assert np.array(labels).tolist() == expected[1]
-    sets = table8_training_sets(pl.Series(X), pl.Series(y), random_state=0)
-    assert {name: len(rows) for name, (rows, _) in sets.items()} == {
-        name: len(rows) for name, (rows, _) in table8_training_sets(X, y, random_state=0).items()
-    }
 
 
 @pytest.mark.parametrize("odd", [memoryview(b"abc"), b"abc", "abc", {"a", "b", "c"}, iter("abc")])

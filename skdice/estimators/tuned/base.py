@@ -69,7 +69,6 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict_proba"])],
         "scoring": "no_validation",  # `resolve_scoring` checks it
-        "bias": [StrOptions({"per_class", "prior"})],
         "n_bootstraps": [Interval(Integral, 0, 1_000_000, closed="both")],  # more take days
         "cv": [
             Interval(RealNotInt, 0, 1, closed="neither"),
@@ -84,7 +83,6 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     _: KW_ONLY
     scoring: Any = "auto"
-    bias: str = "per_class"
     n_bootstraps: int = 20
     cv: Any = None
     random_state: int | np.random.RandomState | None = None
@@ -245,8 +243,7 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
 
     def _search(self, rows: Any, objective: Any) -> Any:
         """The biases of `rows` that come nearest to the objective."""
-        draws, per_class = int(self.n_bootstraps), self.bias == "per_class"
-        return tune(rows, objective, per_class=per_class, n_draws=draws)
+        return tune(rows, objective, n_draws=int(self.n_bootstraps))
 
     def _tune(
         self, rows: HeldOutRows, objective: Any, logits: np.ndarray, truth: np.ndarray, parts: Any

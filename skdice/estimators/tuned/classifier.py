@@ -61,16 +61,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         - ``"auto"``: the F1 of the positive class of two, macro F1 for more classes, micro F1 for
           several labels.
         - ``"f1"`` (with several labels, each label's own), ``"f1_micro"``, ``"f1_macro"``,
-          ``"accuracy"``, ``"balanced_accuracy"``.
+          ``"accuracy"``.
         - ``Fbeta(2)``, ``Cost({("spam", "ham"): 20, ("ham", "spam"): 1})``, and, for two classes or
           several labels, the bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and
           ``AlertBudget(50)``, all of `skdice.metrics`.
         - ``"neg_log_loss"``: biases and a temperature that make the probabilities calibrated.
         - A function of true and predicted labels, higher being better, such as a metric of
           scikit-learn.
-    bias : {"per_class", "prior"}, default="per_class"
-        ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
-        log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. 0
         tunes once on all rows. Bounds and ``"neg_log_loss"`` do not use it. A function is called

@@ -46,9 +46,6 @@ class BiasTunedTagger(SpanScores, BiasTuned):
         - ``"neg_log_loss"``: biases and a temperature that make the tags' probabilities calibrated.
         - A function of true and predicted lists of tags, higher being better, such as
           `span_f1_score`.
-    bias : {"per_class", "prior"}, default="per_class"
-        ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
-        log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the held-out sentences.
         0 tunes once on all sentences. Bounds and ``"neg_log_loss"`` do not use it.

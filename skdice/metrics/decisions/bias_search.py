@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 _OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
-TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
+_TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
 
 FAR = 10.0  # log-odds between a bias and a row, or another draw's bias, that are apart enough
 
@@ -19,7 +19,6 @@ def tune_bias(
     score: Callable[[np.ndarray], float],
     *,
     scores: Callable[[int, np.ndarray, np.ndarray, int], Any] | None = None,
-    per_class: bool = True,
     n_passes: int = 3,
     n_tries: int = 64,
 ) -> np.ndarray:
@@ -39,8 +38,6 @@ def tune_bias(
         The same for many biases of a class at once, where that is faster: from ``k``, ``rival``,
         ``steps`` and ``n_steps`` to the scores of ``np.where(steps <= step, k, rival)`` at each
         step.
-    per_class : bool, default=True
-        False stops after the search along the log-prior.
     n_passes : int, default=3
     n_tries : int, default=64
         Biases of a class in a pass, besides some that do not depend on the rows.
@@ -73,12 +70,10 @@ def tune_bias(
     prior = np.log((np.bincount(known, minlength=n_classes) + 1.0) / (len(known) + n_classes))
     best = score(log_p.argmax(axis=1))
     bias = np.zeros(n_classes)
-    for tau in TAUS:
+    for tau in _TAUS:
         value = score((log_p - tau * prior).argmax(axis=1))
         if value > best + 1e-12:
             best, bias = value, -tau * prior
-    if not per_class:
-        return bias
     # Only differences of biases matter: the most frequent class keeps its own.
     fixed = int(prior.argmax())
     for _ in range(n_passes):

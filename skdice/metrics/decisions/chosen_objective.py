@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from skdice._checks import shown
-from skdice.metrics.decisions.objectives import BalancedAccuracy, Fbeta, Objective, Score
+from skdice.metrics.decisions.objectives import Fbeta, Objective, Score
 
-_MICRO, _MACRO, _BALANCED = Fbeta(average="micro"), Fbeta(average="macro"), BalancedAccuracy()
+_MICRO, _MACRO = Fbeta(average="micro"), Fbeta(average="macro")
 # By what is decided: one of two classes, one of more, several labels, or spans.
 _NAMED: dict[str, dict[str, Score]] = {
     "auto": {"two": Fbeta(), "classes": _MACRO, "labels": _MICRO, "spans": _MICRO},
@@ -20,7 +17,6 @@ _NAMED: dict[str, dict[str, Score]] = {
     "f1_micro": dict.fromkeys(("two", "classes", "labels", "spans"), _MICRO),
     "f1_macro": dict.fromkeys(("two", "classes", "labels", "spans"), _MACRO),
     "accuracy": dict.fromkeys(("two", "classes"), _MICRO),
-    "balanced_accuracy": dict.fromkeys(("two", "classes"), _BALANCED),
 }
 LOG_LOSS = "neg_log_loss"
 
@@ -70,7 +66,6 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
             f"scoring={shown(scoring)} must be a function of two arguments, the true and the "
             f"predicted labels{metric}"
         )
-    _check_metric(scoring, kind, classes)
     return scoring
 
 
@@ -81,24 +76,6 @@ def in_full(scoring: Any, objective: Any) -> str:
     if isinstance(objective, Objective):
         return (scoring if isinstance(scoring, Objective) else objective)._in_full()
     return str(getattr(scoring, "__name__", "a function"))
-
-
-def _check_metric(scoring: Any, kind: str, classes: Any) -> None:
-    """Refuse a metric of scikit-learn that cannot score these classes; others are not called."""
-    of = getattr(scoring, "func", scoring)  # of a partial
-    if kind == "spans" or not str(getattr(of, "__module__", "")).startswith("sklearn.metrics"):
-        return
-    sample = np.eye(len(classes), dtype=int) if kind == "labels" else np.asarray(classes)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            scoring(sample, sample)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"scoring={shown(scoring)} cannot score these labels ({error}): use a name such as "
-            "'f1_macro', Fbeta of skdice.metrics, or a function that gives it its average and "
-            "pos_label"
-        ) from error
 
 
 def _takes(n: int, function: Callable[..., Any]) -> bool:

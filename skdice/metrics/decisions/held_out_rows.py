@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import shown
-from skdice.metrics.decisions.bias_search import FAR, TAUS, tune_bias
+from skdice.metrics.decisions.bias_search import FAR, tune_bias
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.objectives import Objective, Score
 from skdice.metrics.decisions.span_counter import SpanCounter, running_counts
@@ -111,13 +111,9 @@ class BinaryRows:
         parts = self.margins[chosen], self.truth[chosen], self.y_true[chosen]
         return type(self)(*parts, self.class_names, self.labels)
 
-    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
+    def best_bias(self, objective: Score) -> np.ndarray:
         """The best bias; of labels with few positives, mostly the common one."""
         true = self.true.sum(axis=0)
-        if not per_class:
-            prior = np.log((true + 1) / (self.known.sum(axis=0) - true + 1))
-            scores = [self.score(objective, self.decide(-tau * prior)) for tau in TAUS]
-            return -TAUS[int(np.argmax(scores))] * prior
         bias = np.zeros(self.n_biases)
         for _ in range(3 if self.n_biases > 1 else 1):
             before = bias.copy()
@@ -237,7 +233,7 @@ class ClassRows:
         parts = self.log_p[chosen], self.truth[chosen], self.y_true[chosen]
         return type(self)(*parts, self.class_names)
 
-    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
+    def best_bias(self, objective: Score) -> np.ndarray:
         """The best bias that `tune_bias` finds; a function, which is slow, is called less often."""
         scores: dict[bytes, float] = {}  # the passes meet the same decisions again
 
@@ -252,7 +248,6 @@ class ClassRows:
             self.truth,
             score,
             scores=None if callable(objective) else partial(self._scores, objective),
-            per_class=per_class,
             n_tries=12 if callable(objective) else 64,
         )
 
@@ -329,14 +324,13 @@ class SpanRows:
         tags = [self.tags[i] for i in chosen]
         return type(self)(self.log_p[tokens], self.truth[tokens], tags, self.classes, self.scheme)
 
-    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
+    def best_bias(self, objective: Score) -> np.ndarray:
         """The best bias that `tune_bias` finds."""
         return tune_bias(
             self.log_p,
             self.truth,
             lambda decisions: self.score(objective, decisions),
             scores=None if callable(objective) else partial(self._scores, objective),
-            per_class=per_class,
         )
 
     def _scores(

@@ -134,21 +134,6 @@ class Fbeta(Objective):
         return replace(self, average="macro" if kind == "classes" else "micro")
 
 
-@dataclass(frozen=True)
-class BalancedAccuracy(Objective):
-    """The mean of the classes' recalls."""
-
-    def _value(self, counts: Counts) -> np.ndarray:
-        """Mean over the classes that are true."""
-        recalls = counts.hits / np.maximum(counts.true, 1)
-        mean: np.ndarray = recalls.sum(axis=-1) / np.maximum((counts.true > 0).sum(axis=-1), 1)
-        return mean
-
-    def _describe(self) -> str:
-        """Name of the score."""
-        return "balanced accuracy"
-
-
 @checked
 @dataclass(frozen=True, repr=False)
 class Cost(Objective):

@@ -34,9 +34,7 @@ class Tuning:
     promise: Promise | None = None
 
 
-def tune(
-    rows: HeldOutRows, objective: Score, *, per_class: bool = True, n_draws: int = 20
-) -> Tuning:
+def tune(rows: HeldOutRows, objective: Score, *, n_draws: int = 20) -> Tuning:
     """The bias with which decisions on new rows come nearest to an objective.
 
     Parameters
@@ -44,8 +42,6 @@ def tune(
     rows : BinaryRows, ClassRows or SpanRows
         Of `skdice.metrics.decisions.held_out_rows`.
     objective : objective or callable
-    per_class : bool, default=True
-        False tunes one number, tau in b = -tau log(prior).
     n_draws : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the rows, which varies
         less than the best one of all rows. 0 tunes once on all rows.
@@ -58,7 +54,7 @@ def tune(
     if isinstance(objective, Bound):
         bias, promise = bounded(rows, objective)  # type: ignore[arg-type]  # never of classes
         return Tuning(bias, promise=promise)
-    return bagged(rows, lambda drawn: drawn.best_bias(objective, per_class), n_draws)
+    return bagged(rows, lambda drawn: drawn.best_bias(objective), n_draws)
 
 
 def bagged(rows: Any, best_bias: Callable[[Any], np.ndarray], n_draws: int) -> Tuning:
