@@ -29,7 +29,7 @@ NEEDLESS = (
     *("resume", "language", "overlapping", "unlabeled"),
     *("end_loss", "match_loss", "start_weight", "end_weight", "match_weight"),
 )
-OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks")
+OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks", "ohem_ratio")
 
 
 class OldNames(BaseEstimator):

@@ -50,5 +50,5 @@ def test_parameters_of_folders_of_before():
         assert as_now({"unlabeled": "unknown", "glued": "skip"}) == {"glued": "skip"}
     with pytest.raises(ValueError, match="label_all_subwords=True, which is gone"):
         as_now({"label_all_subwords": True})
-    loss = {"name": "dice", "params": {"smooth": 1.0, "ema_decay": 0.5}}
+    loss = {"name": "dice", "params": {"smooth": 1.0, "ohem_ratio": 2.0, "ema_decay": 0.5}}
     assert _loss_from_json(loss) == DiceLoss(smooth=1.0)
