@@ -32,7 +32,6 @@ def run_encoder(
     windows: Sequence[Window],
     *,
     pooling: str | None,
-    layer: int = -1,
     batch_size: int = 64,
     device: str = "cpu",
     dtype: torch.dtype | None = None,
@@ -48,8 +47,6 @@ def run_encoder(
     pooling : {"mean", "cls", "max"} or None
         How the hidden states of a window become one vector; None keeps one vector for each of its
         positions.
-    layer : int, default=-1
-        The layer that gives the hidden states: 0 is the embeddings, -1 the last layer.
     batch_size : int, default=64
     device : str, default="cpu"
     dtype : torch.dtype or None, default=None
@@ -62,16 +59,13 @@ def run_encoder(
     """
     encoder = encoder.to(device).eval()
     summary_last = architecture_of(encoder).summary_last
-    # The last entry of hidden_states may lack the final normalisation.
-    last = layer in (-1, encoder.config.num_hidden_layers)
     autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
 
     def vectors(padded: dict[str, Any]) -> torch.Tensor:
         inputs = {name: to_device(v, device) for name, v in padded.items() if name != "layout"}
         positions = inputs.pop("positions", None)
         with autocast:
-            states = encoder(**inputs, output_hidden_states=not last)
-        hidden = (states.last_hidden_state if last else states.hidden_states[layer]).float()
+            hidden = encoder(**inputs).last_hidden_state.float()
         if pooling is not None:
             return pool(hidden, inputs["attention_mask"], pooling, summary_last)
         return hidden.flatten(0, 1).index_select(0, positions)

@@ -62,18 +62,14 @@ class _Baseline(BaseEstimator):
 class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     """Classify texts or pairs by their n-grams: a baseline that is fitted in seconds.
 
-    TF-IDF of the words' and characters' n-grams goes into a logistic regression with balanced
-    classes. Its strength `C` is chosen on inner folds by F1: of the positive class of two, macro
-    for more. A pair has the n-grams of both texts, what they share (the smaller value), how they
-    differ (the absolute difference), and their cosine similarity.
+    TF-IDF of n-grams (one and two words; two to four characters of a word) goes into a logistic
+    regression with balanced classes. Its strength `C` is chosen on inner folds by F1: of the
+    positive class of two, macro for more. A pair has the n-grams of both texts, what they share
+    (the smaller value), how they differ (the absolute difference), and their cosine similarity. Of
+    1,000 rows or more, n-grams that only one text holds are left out.
 
     Parameters
     ----------
-    word_ngrams : (int, int), default=(1, 2)
-        Shortest and longest n-gram of words.
-    char_ngrams : (int, int), default=(2, 4)
-        Shortest and longest n-gram of characters, inside words. Of 1,000 rows or more, n-grams of
-        either kind that only one text holds are left out.
     Cs : list of float, default=(1, 10, 100)
         Inverse strengths of the regularisation to choose from. A single one is not searched.
     cv : int, default=3
@@ -109,8 +105,6 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "word_ngrams": [tuple, list],
-        "char_ngrams": [tuple, list],
         "Cs": [tuple, list],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "pos_label": "no_validation",
@@ -118,8 +112,6 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         "random_state": ["random_state"],
     }
 
-    word_ngrams: tuple[int, int] = (1, 2)
-    char_ngrams: tuple[int, int] = (2, 4)
     Cs: tuple[float, ...] = (1, 10, 100)
     cv: int = 3
     pos_label: Hashable | None = None
@@ -179,8 +171,8 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         """The n-grams of words and of characters, as far as these texts have any."""
         least = 2 if len(texts) >= 1000 else 1
         make = partial(TfidfVectorizer, sublinear_tf=True, min_df=least, dtype=np.float32)
-        words = make(ngram_range=tuple(self.word_ngrams), token_pattern=r"\w+|[^\w\s]+")
-        characters = make(ngram_range=tuple(self.char_ngrams), analyzer="char_wb")
+        words = make(ngram_range=(1, 2), token_pattern=r"\w+|[^\w\s]+")
+        characters = make(ngram_range=(2, 4), analyzer="char_wb")
         flat = texts if isinstance(texts[0], str) else [*chain.from_iterable(texts)]
         kinds = [("words", words), ("characters", characters)]
         kinds = [kind for kind in kinds if _counts(kind[1], flat)]

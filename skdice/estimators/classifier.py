@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -52,9 +52,6 @@ class DiceClassifier(FromLogits, NetEstimator):
     ----------
     hidden_layer_sizes : tuple of int
         Sizes of the hidden layers of an MLP with ReLU. The default is a linear classifier.
-    module : torch.nn.Module, callable or None
-        A module from (n_rows, n_features) to (n_rows, n_classes) logits, which is copied, or a
-        callable that makes one from ``(n_features, n_classes)``; in place of the MLP.
     max_epochs : int
         Number of passes over the training data.
     lr : float
@@ -128,12 +125,10 @@ class DiceClassifier(FromLogits, NetEstimator):
         "batch_size": [*NetEstimator._parameter_constraints["batch_size"], StrOptions({"auto"})],
         "pos_label": "no_validation",
         "hidden_layer_sizes": ["array-like"],
-        "module": [nn.Module, callable, None],
     }
 
     pos_label: Hashable | None = None
     hidden_layer_sizes: tuple[int, ...] = ()
-    module: nn.Module | Callable[[int, int], nn.Module] | None = None
     max_epochs: int = 100
     lr: float = 0.05
     batch_size: int | str = "auto"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -30,6 +30,8 @@ from skdice.text.long_texts import Cuts, encode_texts
 class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OldNames):
     """Turn texts, or pairs of texts, into vectors of a transformer that is not trained.
 
+    The texts u and v of a pair are encoded one by one and give ``[u, v, |u - v|, u * v]``.
+
     Resamplers that interpolate, such as SMOTE, and every classifier of scikit-learn can follow it
     in a pipeline. With ``Pipeline(memory="folder")`` the vectors of the same training texts are
     computed once, in this process or another, as for every transformer of scikit-learn.
@@ -42,16 +44,10 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         A branch, a tag or a commit of the backbone on the hub; None is its newest commit.
     pooling : {"mean", "cls", "max"}, default="mean"
         How the hidden states of a text become one vector.
-    layer : int, default=-1
-        Layer whose hidden states are pooled: 0 is the embeddings, -1 the last layer.
-    pairs : {"separate", "joint"}, default="separate"
-        ``"separate"`` encodes the texts u and v of a pair one by one and gives
-        ``[u, v, |u - v|, u * v]``, four times as many features. ``"joint"`` encodes both as one
-        input.
     max_length : int or None, default=None
         Longest input, in subwords. None is what the backbone allows, 512 at most.
     long_texts : {"windows", "truncate"}, default="windows"
-        What to do with texts and joint pairs above `max_length`: read them in windows as in
+        What to do with texts above `max_length`: read them in windows as in
         `DiceSequenceClassifier`, whose vectors are averaged (with ``pooling="max"`` the maximum is
         taken), or leave out the rest. `transform` warns if something is left out.
     batch_size : int, default=64
@@ -87,8 +83,6 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         "backbone": [str, Path],
         "revision": [str, None],
         "pooling": [StrOptions({"mean", "cls", "max"})],
-        "layer": [Integral],
-        "pairs": [StrOptions({"separate", "joint"})],
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
         "long_texts": [StrOptions({"windows", "truncate"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -99,8 +93,6 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
     backbone: str = DEFAULT_BACKBONE
     revision: str | None = None
     pooling: str = "mean"
-    layer: int = -1
-    pairs: str = "separate"
     max_length: int | None = None
     long_texts: str = "windows"
     batch_size: int = 64
@@ -137,7 +129,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         tokenizer = backbones.load_tokenizer(self.backbone, self.revision)
         with seeded(0, "cpu"):
             encoder = backbones.load_encoder(self.backbone, self.revision)
-        self._check_fits(encoder, tokenizer)
+        backbones.input_length(self.max_length, encoder, tokenizer)  # refuses a longer one
         check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder.eval().requires_grad_(False), tokenizer
         self.n_features_in_: int = check_width(texts, None, self)
@@ -157,23 +149,22 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         """
         check_is_fitted(self)
         self._check_params()
-        self._check_fits(self.encoder_, self.tokenizer_)
+        longest = backbones.input_length(self.max_length, self.encoder_, self.tokenizer_)
         check_feature_names(self, X, reset=False)
         texts = as_texts(X, may_be_empty=True)
         width = check_width(texts, self.n_features_in_, self)
         if not texts:
             return np.empty((0, self._n_features_out), dtype=np.float32)
-        if width == 1 or self.pairs == "joint":
-            return self._vectors(texts)
+        if width == 1:
+            return self._vectors(texts, longest)
         n = len(texts)
-        both = self._vectors([pair[0] for pair in texts] + [pair[1] for pair in texts])
+        both = self._vectors([*chain.from_iterable(zip(*texts, strict=True))], longest)
         u, v = both[:n], both[n:]
         return np.hstack([u, v, np.abs(u - v), u * v])
 
     @property
     def _n_features_out(self) -> int:
-        blocks = 4 if self.n_features_in_ == 2 and self.pairs == "separate" else 1
-        return blocks * self.encoder_.config.hidden_size
+        return {1: 1, 2: 4}[self.n_features_in_] * self.encoder_.config.hidden_size
 
     def __getstate__(self) -> dict[str, Any]:
         """The encoder as configuration and weights, as transformers puts closures on it."""
@@ -202,35 +193,20 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         check_params(self)
         check_device(self.device)
 
-    def _check_fits(self, encoder: Any, tokenizer: Any) -> None:
-        """Refuse a layer that the encoder lacks, and longer texts than it takes."""
-        depth = encoder.config.num_hidden_layers
-        if not -depth - 1 <= self.layer <= depth:
-            raise ValueError(
-                f"layer={self.layer} is not in the backbone, which has {depth} layers: use "
-                f"{-depth - 1} to {depth}"
-            )
-        backbones.input_length(self.max_length, encoder, tokenizer)
-
-    def _vectors(self, texts: Sequence[Any]) -> np.ndarray:
+    def _vectors(self, texts: list[Any], longest: int) -> np.ndarray:
         """One vector for each text; equal texts are encoded once."""
-        distinct = list(dict.fromkeys(texts))
-        table = dict(zip(distinct, self._encode(distinct), strict=True))
-        return np.stack([table[text] for text in texts])
-
-    def _encode(self, texts: list[Any]) -> np.ndarray:
-        device = resolve_device(self.device)
-        longest = backbones.input_length(self.max_length, self.encoder_, self.tokenizer_)
-        windows = encode_texts(self.tokenizer_, texts, longest, self.long_texts, cuts := Cuts())
+        distinct, device = list(dict.fromkeys(texts)), resolve_device(self.device)
+        windows = encode_texts(self.tokenizer_, distinct, longest, self.long_texts, cuts := Cuts())
         vectors = run_encoder(
             self.encoder_,
             Padding.of(self.tokenizer_),
             windows,
             pooling=self.pooling,
-            layer=self.layer,
             batch_size=self.batch_size,
             device=device,
             dtype=autocast_dtype(self.precision, device),
         )
         cuts.tell(longest, self.long_texts)
-        return vectors_of_rows(vectors, windows.rows, self.pooling)
+        table = vectors_of_rows(vectors, windows.rows, self.pooling)
+        place = {text: i for i, text in enumerate(distinct)}
+        return table[[place[text] for text in texts]]

@@ -33,22 +33,12 @@ class DiceMRCTagger(TransformerEstimator):
     Parameters
     ----------
     loss : str or Loss
-        Loss of the start head, a binary problem over all words of a batch.
-    end_loss : str, Loss or None
-        Loss of the end head; None is `loss`.
-    match_loss : str, Loss or None
-        Loss of the match head; None is `loss`.
+        Loss of each head, a binary problem over all words (pairs of words) of a batch.
     queries : dict or None
         Maps each entity type to the text that asks for it. None makes one from the type's name.
-    start_weight : float
-        Weight of the start head's loss in the sum, at most 1e6.
-    end_weight : float
-        Weight of the end head's loss in the sum, at most 1e6.
-    match_weight : float
-        Weight of the match head's loss in the sum, at most 1e6.
     answerable_weight : float
-        Weight of a head that predicts whether a sentence holds the type at all. Above 0, entities
-        are only predicted where it predicts that.
+        Weight of a head that predicts whether a sentence holds the type at all, where the others
+        have 1. Above 0, entities are only predicted where it predicts that.
     threshold : float
         A span is predicted where start, end and match are each more probable than this;
         `tune_threshold` chooses it on held-out sentences.
@@ -102,12 +92,7 @@ class DiceMRCTagger(TransformerEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
-        "end_loss": [str, Loss, None],
-        "match_loss": [str, Loss, None],
         "queries": [dict, None],
-        "start_weight": [Interval(Real, 0, 1e6, closed="both")],
-        "end_weight": [Interval(Real, 0, 1e6, closed="both")],
-        "match_weight": [Interval(Real, 0, 1e6, closed="both")],
         "answerable_weight": [Interval(Real, 0, 1e6, closed="both")],
         "threshold": [Interval(Real, 0, 1, closed="neither")],
         "max_span_length": [Interval(Integral, 1, None, closed="left"), None],
@@ -115,12 +100,7 @@ class DiceMRCTagger(TransformerEstimator):
     }
 
     loss: str | Loss = "dsc"
-    end_loss: str | Loss | None = None
-    match_loss: str | Loss | None = None
     queries: dict[str, str] | None = None
-    start_weight: float = 1.0
-    end_weight: float = 1.0
-    match_weight: float = 1.0
     answerable_weight: float = 0.0
     threshold: float = 0.5
     max_span_length: int | None = None

@@ -25,8 +25,11 @@ VALUES: dict[str, dict[str, str | None]] = {
     "on_misaligned": {"fix": "expand", "error": "raise"},
 }
 # Parameters of such folders that changed no prediction: of estimators, and of losses.
-NEEDLESS = ("resume", "language", "overlapping", "unlabeled")
-OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks")
+NEEDLESS = (
+    *("resume", "language", "overlapping", "unlabeled"),
+    *("end_loss", "match_loss", "start_weight", "end_weight", "match_weight"),
+)
+OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks", "ohem_ratio")
 
 
 class OldNames(BaseEstimator):

@@ -126,8 +126,6 @@ def save(
     readme = model_card(estimator, metrics or {}, card or {}).encode()
     if caveat := card_of(estimator.task).pipeline_caveat(estimator):
         warn(caveat, ServingWarning)
-    if estimator.verbose and not isinstance(module, TaskModel):
-        print(card_of(estimator.task).served_by(estimator))
     if module.adapted:  # the backbone's files are not in the folder
         state["backbone"] = adapters.checksum_of_backbone(module)
     with replaced(folder, is_model_file) as new:
@@ -255,8 +253,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
         params = as_now(state["params"])
         if isinstance(params.get("checkpoint_every"), str):  # "60s"
             params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
-        for name in {"loss", "end_loss", "match_loss"} & set(params):
-            params[name] = _loss_from_json(params[name])
+        params["loss"] = _loss_from_json(params["loss"])
     estimator = cls(**{**params, "device": device})
     with _reading(folder):
         vars(estimator).update(state.get("chosen", {}))

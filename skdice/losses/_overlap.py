@@ -15,13 +15,11 @@ from skdice.losses._parameters import (
     ClassWeight,
     Number,
     PerClass,
-    is_above_zero,
     number,
 )
 from skdice.losses._soft_counts import (
     Formula,
     class_factors,
-    hard_negatives,
     log_surrogate,
     ratio,
     scores,
@@ -30,7 +28,7 @@ from skdice.losses._soft_counts import (
 from skdice.losses.base import Loss
 from skdice.losses.inputs import LossInputs, at_least_tiny, resolve_background
 
-OPTIONS = ("smooth", "average", "class_weight", "ohem_ratio", "surrogate")
+OPTIONS = ("smooth", "average", "class_weight", "surrogate")
 
 
 def overlap_loss(
@@ -41,7 +39,6 @@ def overlap_loss(
     average: str,
     background: int | None,
     class_weight: PerClass,
-    ohem_ratio: Number,
     surrogate: str,
 ) -> Tensor:
     """An overlap loss.
@@ -52,11 +49,8 @@ def overlap_loss(
     average = resolve_average(inputs, average, background)
     pooled = average == "micro"
     factors = class_factors(inputs.logits, class_weight, background)
-    share = inputs.share_of_example()  # before mining, which leaves a mean over all
-    if is_above_zero(ohem_ratio):
-        inputs = inputs.as_table(inputs.weight * hard_negatives(inputs, ohem_ratio))
-    elif class_weight is not None and pooled:
-        inputs = inputs.as_table(inputs.given_weight)
+    if class_weight is not None and pooled:
+        inputs = inputs.as_table()
     if average == "samples":
         return _mean_over_samples(inputs, formula, factors, smooth)
     log = surrogate == "log"
@@ -71,7 +65,7 @@ def overlap_loss(
     if pooled:
         counts = (factors * counts).sum(-1)
     if log:
-        return log_surrogate(inputs, formula, counts, factors, share, smooth, pooled)
+        return log_surrogate(inputs, formula, counts, factors, smooth, pooled)
     losses = ratio(counts, smooth)
     if pooled:
         return losses
@@ -115,7 +109,6 @@ class OverlapLoss(Loss):
         "average": [StrOptions({"auto", "micro", "macro", "samples"})],
         "background": BACKGROUND,
         "class_weight": CLASS_WEIGHT,
-        "ohem_ratio": number(0),
         "surrogate": [StrOptions({"none", "log"})],
     }
     excludes_background = True
@@ -130,7 +123,6 @@ class OverlapLoss(Loss):
     average: str = "auto"
     background: int | str | None = "auto"
     class_weight: ClassWeight = None
-    ohem_ratio: Number = 0.0
     surrogate: str = "log"
 
     def _check(self) -> None:
@@ -157,7 +149,7 @@ class OverlapLoss(Loss):
     @property
     def is_set_level(self) -> bool:
         """True of more than a mean over examples, where losses of batches do not add up."""
-        return self.average != "samples" or is_above_zero(self.ohem_ratio)
+        return self.average != "samples"
 
     def kernel(self, inputs: LossInputs, *, background: int | None, **values: Any) -> Tensor:
         """The loss; see `Loss.kernel`."""

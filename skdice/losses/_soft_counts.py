@@ -85,40 +85,22 @@ def class_factors(like: Tensor, class_weight: PerClass, background: int | None) 
     return factors * (torch.arange(n_classes, device=like.device) != background)
 
 
-def hard_negatives(inputs: LossInputs, ratio: Number) -> Tensor:
-    """1 for the positives and the hardest negatives of each class, 0 for the rest."""
-    # Log-odds also order probabilities that round to 0 or 1.
-    log_odds = (inputs.log_p() - inputs.log_not_p()).detach()
-    valid = inputs.weight > 0
-    positive = valid & (inputs.target > 0.5)
-    negative = valid & ~positive
-    # With the thousandth, 100 positives at ratio 0.29 keep 29 negatives; 28.99... rounds to 28.
-    k = (positive.sum(0) * ratio + 1e-3).floor().clamp(min=1)
-    score = torch.where(negative, log_odds, torch.full_like(log_odds, -torch.inf))
-    rank = score.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
-    kept = positive | (negative & (rank < k))
-    if isinstance(ratio, Tensor):  # no branch on a tensor's value
-        kept = kept | (valid & (ratio <= 0))
-    return kept.to(log_odds.dtype)
-
-
 def log_surrogate(
     inputs: LossInputs,
     formula: Formula,
     counts: Tensor,
     factors: Tensor,
-    share: Number,
     smooth: Number,
     pooled: bool,
 ) -> Tensor:
     """Cross-entropy with the weights of the ratio of `counts`, those of each class or `pooled`.
 
-    `share` is that of one example in the mean, and `factors` are those of the classes.
+    `factors` are those of the classes.
     """
     hits, errors = counts.unbind()
     denominator = at_least_tiny(hits + errors + smooth)
     # The ratio's weights, times its denominator (a mean over classes), with a hit counted as 2.
-    scale = 2 * share
+    scale = 2 * inputs.share_of_example()
     if not pooled:
         factors = factors / at_least_tiny(factors.sum())
         scale = scale * (factors * denominator).sum() / denominator

@@ -218,7 +218,6 @@ class Loss(ParametrizedModule):
         logits: Tensor,
         target: Tensor,
         sample_weight: Tensor | None = None,
-        mask: Tensor | None = None,
     ) -> Tensor:
         """The loss.
 
@@ -227,9 +226,8 @@ class Loss(ParametrizedModule):
         logits, target : Tensor
             Of the shapes that the class lists.
         sample_weight : Tensor of shape (N,) or of the target's shape, default=None
-            Weight 2 is the example twice. A row's weight holds for all of its elements.
-        mask : bool Tensor of shape (N,) or of the target's shape, default=None
-            Positions that count; those whose target is `ignore_index` never do.
+            Weight 2 is the example twice, and 0 leaves it out. A row's weight holds for all of its
+            elements. Where the target is `ignore_index` nothing counts, whatever the weight.
 
         Returns
         -------
@@ -242,7 +240,7 @@ class Loss(ParametrizedModule):
             If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
             devices are not checked, since every step would have to wait for them.
         """
-        return self._of(read_inputs(self, logits, target, sample_weight, mask))
+        return self._of(read_inputs(self, logits, target, sample_weight))
 
     def _of(self, inputs: LossInputs) -> Tensor:
         """The kernel's value for these inputs, by the parameters and what `prepare` was told."""

@@ -61,10 +61,6 @@ class DiceLoss(OverlapLoss):
         A factor for each class, as in `CrossEntropyLoss`: of its loss ("macro", "samples") or of
         its counts ("micro"). With the surrogate and "micro", an example of the background weighs as
         much as the classes that it is taken for.
-    ohem_ratio : float, default=0.0
-        Online hard example mining. Above 0, each class keeps only its most probable negatives: this
-        many for each positive, rounded down, and at least one. Examples are counted here, not their
-        weights.
     surrogate : {"log", "none"}, default="log"
         ``"log"`` is the weighted cross-entropy above, with the weights that the formula without
         squares gives to an example. Negatives weigh nothing at first, and as much as positives only
@@ -79,8 +75,8 @@ class DiceLoss(OverlapLoss):
         Targets are 0/1 rows and each class has a sigmoid of its own.
     reduction : {"mean", "sum", "none"}, default="mean"
         With ``"none"``: one loss for each example ("samples") or for each class ("macro"). The mean
-        is weighted by `sample_weight` and `class_weight`, over the examples that mining kept; with
-        the surrogate, over all. With "micro" there is one number, whatever the reduction.
+        is weighted by `sample_weight` and `class_weight`. With "micro" there is one number, under
+        each reduction.
 
     See Also
     --------

@@ -28,7 +28,7 @@ class DSCLoss(DiceLoss):
     exponent : float, default=0.1
         Strength of the decay (alpha in Eq. 12); 0 is the dice loss. The paper's exponent is 1,
         with which a positive is best at p = 1/2; its authors' code uses 0.01.
-    squared, smooth, average, background, class_weight, ohem_ratio, surrogate
+    squared, smooth, average, background, class_weight, surrogate
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.

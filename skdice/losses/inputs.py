@@ -55,9 +55,9 @@ class LossInputs:
         """The same problem with other logits."""
         return replace(self, logits=logits)
 
-    def as_table(self, weight: Tensor | None) -> LossInputs:
-        """The same problem with a table of targets in place of class indices, and other weights."""
-        return replace(self, encoded=self.target, index=None, given_weight=weight)
+    def as_table(self) -> LossInputs:
+        """The same problem with a table of targets in place of class indices."""
+        return replace(self, encoded=self.target, index=None)
 
     def as_two_logits(self) -> LossInputs:
         """A binary problem as a softmax over its two classes."""
@@ -142,7 +142,6 @@ def read_inputs(
     logits: Tensor,
     target: Tensor,
     sample_weight: Tensor | None = None,
-    mask: Tensor | None = None,
 ) -> LossInputs:
     """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
     kind, n_classes, shape = _problem(loss.is_multilabel, logits, target)
@@ -154,11 +153,9 @@ def read_inputs(
     valid = values != loss.ignore_index
     if distributions:
         valid = torch.ones_like(z[:, :1], dtype=torch.bool)
-    if mask is not None:
-        valid = valid & (_spread("mask", mask, shape, z.device) != 0).reshape(valid.shape)
     counts, weight = valid, None
     if sample_weight is not None:
-        weight = _spread("sample_weight", sample_weight, shape, z.device).to(z.dtype)
+        weight = _spread(sample_weight, shape, z.device).to(z.dtype)
         weight = weight.reshape(valid.shape)
         counts = valid & (weight > 0)
     all_count = False
@@ -202,20 +199,20 @@ def _problem(multilabel: bool, logits: Tensor, target: Tensor) -> tuple[str, int
     return kind, n_classes, shape
 
 
-def _spread(name: str, values: Tensor, shape: torch.Size, device: torch.device) -> Tensor:
-    """A mask or weights in the shape of the target; one for each example holds for all of it."""
+def _spread(values: Tensor, shape: torch.Size, device: torch.device) -> Tensor:
+    """Weights in the shape of the target; one for each example holds for all of it."""
     try:
         values = torch.as_tensor(values, device=device)
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
+        raise TypeError(f"sample_weight={shown(values)} must be a tensor of numbers") from None
     # (N, 1) is taken as (N,); a transposed array is refused.
     if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
         return values.reshape(shape)
     if values.shape == shape[: values.ndim]:
         return values.reshape(*values.shape, *[1] * (len(shape) - values.ndim)).expand(shape)
     raise ValueError(
-        f"{name} has shape {tuple(values.shape)}, but the target's is {tuple(shape)}: give one "
-        "value for each element, or one for each example"
+        f"sample_weight has shape {tuple(values.shape)}, but the target's is {tuple(shape)}: give "
+        "one value for each element, or one for each example"
     )
 
 

@@ -19,14 +19,12 @@ LEFT_TO_ESTIMATOR: dict[str, tuple[Any, str]] = {
 }
 
 
-def check_given(loss: str | Loss, name: str = "loss") -> Loss:
+def check_given(loss: str | Loss) -> Loss:
     """Return the loss that an estimator is given, which may not set what the estimator knows.
 
     Parameters
     ----------
     loss : str or Loss
-    name : str, default="loss"
-        The parameter that holds it, such as ``"end_loss"``.
 
     Raises
     ------
@@ -41,7 +39,7 @@ def check_given(loss: str | Loss, name: str = "loss") -> Loss:
     >>> check_given("dice")
     DiceLoss()
     """
-    given = resolve_loss(loss, name)
+    given = resolve_loss(loss)
     for part in losses_in(given):
         params = part.get_params(deep=False)
         for parameter in LEFT_TO_ESTIMATOR.keys() & params.keys():
@@ -49,15 +47,13 @@ def check_given(loss: str | Loss, name: str = "loss") -> Loss:
             value = params[parameter]
             if type(value) is not type(left) or value != left:
                 raise ValueError(
-                    f"{name}={shown(given)} sets {parameter}={shown(value)}, which the estimator "
+                    f"loss={shown(given)} sets {parameter}={shown(value)}, which the estimator "
                     f"sets by itself: leave it out ({way_out})"
                 )
     return given
 
 
-def check_classes(
-    loss: str | Loss, classes: Any, multilabel: bool = False, name: str = "loss"
-) -> None:
+def check_classes(loss: str | Loss, classes: Any, multilabel: bool = False) -> None:
     """Refuse factors of classes, such as a `class_weight`, that do not fit these classes.
 
     Parameters
@@ -66,18 +62,17 @@ def check_classes(
     classes : sequence of shape (n_classes,)
         The labels, in the order of the logits.
     multilabel : bool, default=False
-    name : str, default="loss"
 
     Raises
     ------
     ValueError
         If there are not as many factors as classes, or a dict names a label that is none of them.
     """
-    given = resolve_loss(loss, name)
+    given = resolve_loss(loss)
     try:
         clone(given).prepare(np.ones(len(classes)), multilabel=multilabel, classes=classes)
     except ValueError as error:
-        raise ValueError(f"{name}={shown(given)}: {error}") from error
+        raise ValueError(f"loss={shown(given)}: {error}") from error
 
 
 def has_factors(loss: str | Loss) -> bool:

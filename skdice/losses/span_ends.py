@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skdice._checks import as_numbers, checked
-from skdice.losses.base import Loss, resolve_loss
+from skdice.losses.base import Loss
 from skdice.losses.compound import CompoundLoss
 from skdice.losses.inputs import n_ranks, over_ranks
 
@@ -49,7 +48,7 @@ class SpanEndsLoss(nn.Module):
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
-        self.loss: Loss = resolve_loss(loss)
+        self.loss = loss
         if isinstance(loss, CompoundLoss):
             self.parts: nn.ModuleList = nn.ModuleList(
                 SpanEndsLoss(part) for part in loss.parts.values()
@@ -130,11 +129,10 @@ class HeadsLoss(nn.Module):
     0.693
     """
 
-    @checked
     def __init__(self, losses: Sequence[Loss], weights: Sequence[float]) -> None:
         super().__init__()
-        self.losses: nn.ModuleList = nn.ModuleList(resolve_loss(loss, "losses") for loss in losses)
-        self.weights: list[float] = as_numbers("weights", weights).tolist()
+        self.losses: nn.ModuleList = nn.ModuleList(losses)
+        self.weights = weights
 
     def forward(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from skdice._checks import KINDS, check_value, checked, naming, shown
-from skdice._compat import Interval, InvalidParameterError
+from skdice._compat import InvalidParameterError
 from skdice._warn import warn
 from skdice.exceptions import CollapseWarning
 from skdice.losses._parameters import BACKGROUND, Number, number
@@ -25,9 +24,6 @@ class for_trainer:  # noqa: N801 - it is used as a function
     ----------
     loss : str or Loss
         Its ``reduction`` must give one number.
-    gradient_accumulation_steps : int or None, default=None
-        Divide a set-level loss by this number. None weighs each micro-batch by its share of the
-        update's targets, whose number the Trainer passes.
     background : "auto", int or None, default="auto"
         Index of the background class: ``O``, or the negatives. ``"auto"`` is the loss's own
         `background`, or what `Loss.prepare` was told.
@@ -44,9 +40,10 @@ class for_trainer:  # noqa: N801 - it is used as a function
     -----
     With gradient accumulation, the Trainer hands over the number of targets in the whole update;
     losses that are means over examples divide their sum by it. A set-level loss is one ratio for
-    each micro-batch, averaged over the micro-batches: near to, but not the same as, the ratio of
-    one big batch, which skdice's own estimators compute. On several devices its ratio is that of
-    all devices' rows, with the Trainer's default ``average_tokens_across_devices=True``.
+    each micro-batch, averaged over the micro-batches by their targets: near to, but not the same
+    as, the ratio of one big batch, which skdice's own estimators compute. On several devices its
+    ratio is that of all devices' rows, with the Trainer's default
+    ``average_tokens_across_devices=True``.
 
     The estimators know the background and the class counts from the data; here an overlap loss of
     several classes that was not told its background counts every class, and warns.
@@ -61,16 +58,12 @@ class for_trainer:  # noqa: N801 - it is used as a function
     def __init__(
         self,
         loss: str | Loss,
-        gradient_accumulation_steps: int | None = None,
         *,
         background: int | str | None = "auto",
         class_counts: Any = None,
     ) -> None:
         check_value("background", background, BACKGROUND)
-        steps = [KINDS["None"], Interval(Integral, 1, None, closed="left")]
-        check_value("gradient_accumulation_steps", gradient_accumulation_steps, steps)
         self.loss: Loss = copy.deepcopy(resolve_loss(loss))  # since it is changed below
-        self.gradient_accumulation_steps = gradient_accumulation_steps
         if self.loss.reduction == "none":
             raise ValueError(f"loss={loss!r} gives no single number: set reduction='mean'")
         if self.loss.ignore_index != -100:
@@ -122,17 +115,14 @@ class for_trainer:  # noqa: N801 - it is used as a function
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.
         set_level = self.loss.is_set_level or "sum" not in self.loss.reductions
-        # A loss that gets the number of targets is multiplied by the number of devices.
-        ranks = n_ranks(self.loss.all_ranks)
-        times = 1 if num_items_in_batch is None else ranks
-        if set_level and self.gradient_accumulation_steps is not None:
-            return self.loss(logits, labels) / (self.gradient_accumulation_steps * times)
         if num_items_in_batch is None:
             return self.loss(logits, labels)
         if set_level:
-            # Without accumulation the share is 1.
+            # A micro-batch has its share of the update's targets; without accumulation that is 1.
+            ranks = n_ranks(self.loss.all_ranks)
             n_targets = over_ranks(labels.ne(-100).sum().to(logits.dtype), ranks)
-            return self.loss(logits, labels) * n_targets / (num_items_in_batch * times)
+            # A loss that gets the number of targets is multiplied by the number of devices.
+            return self.loss(logits, labels) * n_targets / (num_items_in_batch * ranks)
         if labels.shape == logits.shape and not multilabel and logits.ndim > 1:
             # The Trainer counts each entry of a distribution, which is one target.
             num_items_in_batch = num_items_in_batch / logits.shape[-1]

@@ -39,7 +39,7 @@ class TverskyLoss(OverlapLoss):
         Weight of false negatives. A larger weight favours recall.
     squared : bool, default=True
         Has no effect with ``surrogate="log"``.
-    smooth, average, background, class_weight, ohem_ratio, surrogate
+    smooth, average, background, class_weight, surrogate
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.

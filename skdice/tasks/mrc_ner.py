@@ -18,7 +18,7 @@ from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.engine.updates import Update
 from skdice.inputs.rows import check_weights
 from skdice.inputs.sentences import as_entities, as_sentences
-from skdice.losses.of_estimator import check_classes, check_given
+from skdice.losses.of_estimator import check_classes
 from skdice.losses.span_ends import HeadsLoss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags
@@ -64,10 +64,8 @@ class MRC(Task):
     # ---- training
 
     def check_params(self, model: Model, mode: Mode) -> None:
-        """Refuse losses of the heads that set what is known here."""
-        for name in ("loss", "end_loss", "match_loss"):
-            if (loss := getattr(model, name)) is not None:
-                check_classes(check_given(loss, name), (0, 1), name=name)
+        """Refuse a loss whose factors are not those of two classes."""
+        check_classes(model.loss, (0, 1))
 
     def learn(
         self, model: Model, data: Examples, held: Examples | None, mode: Mode, classes: Rows | None
@@ -139,12 +137,11 @@ class MRC(Task):
         """Return the losses of the four heads, each with its counts."""
         table, share = dataset.flat_targets()
         losses = []
-        for head, given in enumerate((model.loss, model.end_loss, model.match_loss, model.loss)):
+        for head in range(4):
             of_head = table[:, 1] == head
             counts = np.bincount(table[of_head, 0].astype(int), share[of_head], minlength=2)
-            losses.append(fresh_loss(model.loss if given is None else given).prepare(counts))
-        weights = model.start_weight, model.end_weight, model.match_weight, model.answerable_weight
-        return HeadsLoss(losses, weights)
+            losses.append(fresh_loss(model.loss).prepare(counts))
+        return HeadsLoss(losses, [1.0, 1.0, 1.0, model.answerable_weight])
 
     # ---- predictions
 

@@ -5,7 +5,6 @@ It is no task of the command line or of files, which hold texts.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -79,23 +78,18 @@ class Numbers(Classification):
     def build(
         self, model: Model, seed: int, inputs: Any = None, n_outputs: int | None = None
     ) -> None:
-        """Set the module: the user's own, a linear layer or an MLP."""
-        n_features, n_classes = model.n_features_in_, self.n_outputs(model)
+        """Set the module, a linear layer or an MLP."""
+        hidden = as_numbers("hidden_layer_sizes", model.hidden_layer_sizes)
+        if (hidden < 1).any() or (hidden % 1).any():
+            given = shown(model.hidden_layer_sizes)
+            raise ValueError(f"hidden_layer_sizes={given} must be integers of at least 1")
+        sizes = [model.n_features_in_, *map(int, hidden), self.n_outputs(model)]
         with seeded(seed, resolve_device(model.device)):
-            if isinstance(model.module, nn.Module):
-                body = copy.deepcopy(model.module)
-            elif model.module is not None:
-                body = model.module(n_features, n_classes)
-            else:
-                sizes = as_numbers("hidden_layer_sizes", model.hidden_layer_sizes)
-                if (sizes < 1).any() or (sizes % 1).any():
-                    given = shown(model.hidden_layer_sizes)
-                    raise ValueError(f"hidden_layer_sizes={given} must be integers of at least 1")
-                body = _mlp([n_features, *map(int, sizes), n_classes], model.dropout)
-        kind = torch.float32 if inputs.dtype == np.float32 else torch.float64
-        model.module_ = Head(body, of_user=model.module is not None).to(kind)
-        if model.module is not None:
-            _check_outputs(model, inputs, seed, kind)
+            layers: list[nn.Module] = []
+            for before, after in pairwise(sizes):
+                layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(model.dropout)]
+            model.module_ = Head(nn.Sequential(*layers[:-2]))
+        model.module_.to(torch.float32 if inputs.dtype == np.float32 else torch.float64)
 
     def criterion(
         self, model: Model, data: Examples, dataset: Any, drawn: np.ndarray | None
@@ -151,18 +145,17 @@ class NumericDataset(Dataset):
 
 
 class Head(nn.Module):
-    """The user's module, or a linear layer or MLP, called with ``X=``."""
+    """A linear layer or an MLP, called with ``X=``."""
 
-    def __init__(self, body: nn.Module, *, of_user: bool) -> None:
+    def __init__(self, body: nn.Sequential) -> None:
         super().__init__()
         self.body = body
-        self.of_user = of_user
 
     @torch.no_grad()
     def start_from(self, bias: torch.Tensor | None) -> None:
-        """Let the logits begin near this bias; a module of the user's is left as it is."""
-        if bias is not None and not self.of_user:
-            *_, last = self.body.modules()
+        """Let the logits begin near this bias."""
+        if bias is not None:
+            *_, last = self.body
             # Without any weights, the gradient of a bias at the log-prior is rounding alone, of
             # which Adam makes whole steps.
             last.get_parameter("weight").mul_(0.01)
@@ -225,26 +218,3 @@ def as_tensor(rows: Any, copy: bool = True) -> torch.Tensor:
     if sparse.issparse(rows):
         return torch.from_numpy(rows.toarray())
     return torch.from_numpy(np.array(rows) if copy else np.asarray(rows))
-
-
-def _mlp(sizes: list[int], dropout: float) -> nn.Module:
-    layers: list[nn.Module] = []
-    for before, after in pairwise(sizes):
-        layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(dropout)]
-    return nn.Sequential(*layers[:-2])
-
-
-def _check_outputs(model: Model, X: Data, seed: int, kind: torch.dtype) -> None:
-    """Refuse a module that does not give one logit for each class."""
-    rows = as_tensor(X[:2])  # two, as some modules turn a single row into a vector
-    wanted = (rows.shape[0], len(model.classes_))
-    try:
-        with seeded(seed, "cpu"), torch.no_grad():
-            shape = tuple(copy.deepcopy(model.module_).cpu().eval()(rows.to(kind)).shape)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"module fails on rows of {rows.shape[1]} features: {error}") from error
-    if shape != wanted:
-        raise ValueError(
-            f"module makes outputs of shape {shape} from {wanted[0]} rows, and y holds "
-            f"{wanted[1]} classes: it must make {wanted}, one logit for each class"
-        )

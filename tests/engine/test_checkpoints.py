@@ -76,17 +76,6 @@ def test_classifier_goes_on_from_any_update(tmp_path, numbers, whole, moment):
     assert len(steps) == 16 - moment
 
 
-@pytest.mark.parametrize("moment", [1, 7, 15])
-def test_each_epoch_writes_a_checkpoint(tmp_path, numbers, whole, moment):
-    """However long the interval is: a fit of some minutes that is killed has kept something."""
-    with killed_at(moment):
-        classifier(tmp_path, checkpoint_every=3600).fit(*numbers)
-    steps = []
-    with each_update(lambda: steps.append(1)):
-        assert_same_fit(whole, classifier(tmp_path, checkpoint_every=3600).fit(*numbers))
-    assert len(steps) == 16 - moment // 4 * 4
-
-
 @pytest.mark.parametrize("moment", range(1, 15, 3))
 def test_a_fit_that_stops_early_goes_on(tmp_path, numbers, moment):
     """The scores, the best weights and the epochs without a better score are kept."""
@@ -316,20 +305,6 @@ def test_killed_process_goes_on(tmp_path):
         assert list(tmp_path.glob("*.pt"))
     assert kills
     assert_same_fit(whole, many_updates(tmp_path))
-
-
-def test_an_interrupt_while_a_line_is_printed_finishes_nothing(
-    tmp_path, monkeypatch, numbers, whole
-):
-    def interrupted(self, net, **kwargs):
-        if len(net.history) == 2:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("skorch.callbacks.PrintLog.on_epoch_end", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            classifier(tmp_path, verbose=1).fit(*numbers)
-    assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
 
 
 def test_two_fits_write_to_one_folder(tmp_path):

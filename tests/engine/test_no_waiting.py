@@ -212,7 +212,7 @@ def test_no_loss_waits(loss):
 OPTIONS = [
     CrossEntropyLoss(tau=1.0),
     CrossEntropyLoss(label_smoothing=0.1, class_weight=[1.0, 2.0, 0.5]),
-    TverskyLoss(ohem_ratio=2.0),
+    TverskyLoss(class_weight=[1.0, 2.0, 0.5]),
     DiceLoss(average="macro"),
     DiceLoss(surrogate="none", class_weight=[1.0, 2.0, 0.5]),
     DiceLoss.literal(),

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from skorch.callbacks import Callback
-from torch import nn
 from transformers.utils import logging
 
 from skdice import (
@@ -40,10 +39,6 @@ ROWS = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = (ROWS[:, 0] > 0.8).astype(int)
 
 
-def with_dropout(n_features, n_classes):
-    return nn.Sequential(nn.Linear(n_features, 8), nn.Dropout(0.4), nn.Linear(8, n_classes))
-
-
 NATIVE, LESS_MEMORY = {"pooling": "native"}, {"gradient_checkpointing": True}
 FITS = {
     "tagger": ("bert", DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
@@ -51,7 +46,6 @@ FITS = {
     "native head": ("bert", DiceSequenceClassifier, NATIVE, UNEVEN_TEXTS, UNEVEN_LABELS),
     "reader": ("bert", DiceQuestionAnswerer, {}, UNEVEN_QUESTIONS, UNEVEN_ANSWERS),
     "numbers": (None, DiceClassifier, {"hidden_layer_sizes": (9,)}, ROWS, CLASSES),
-    "module": (None, DiceClassifier, {"module": with_dropout}, ROWS, CLASSES),
     "deberta": ("deberta-v2", DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
     "xlnet": ("xlnet", DiceSequenceClassifier, {}, UNEVEN_TEXTS, UNEVEN_LABELS),
     "padded": ("bert", DiceTokenClassifier, {"net_params": {"pack": False}}, UNEVEN, UNEVEN_TAGS),
@@ -109,31 +103,12 @@ class Failing(Callback):
         raise ZeroDivisionError("of a callback")
 
 
-@pytest.mark.parametrize("name", ["tagger", "deberta", "numbers", "module"])
+@pytest.mark.parametrize("name", ["tagger", "deberta", "numbers"])
 def test_a_fit_that_raises_leaves_the_process_alone(name, tiny_backbones, unchanged):
     kind, cls, params, X, y = FITS[name]
     params = params if kind is None else {**params, "backbone": tiny_backbones[kind]}
     with pytest.raises(ZeroDivisionError):
         cls(callbacks=[Failing()], random_state=0, **params).fit(X, y)
-
-
-def test_a_module_that_fits_while_it_runs(unchanged):
-    class Nesting(nn.Module):
-        def __init__(self, nests):
-            super().__init__()
-            self.layer, self.dropout, self.nests = nn.Linear(3, 2), nn.Dropout(0.5), nests
-
-        def forward(self, X):
-            if self.training and self.nests:
-                DiceClassifier(max_epochs=1, random_state=9, module=with_dropout).fit(ROWS, CLASSES)
-            return self.layer(self.dropout(X))
-
-    weights = []
-    for nests in (False, True):
-        model = DiceClassifier(module=lambda *_, n=nests: Nesting(n), max_epochs=2, random_state=0)
-        model.fit(ROWS, CLASSES)
-        weights.append(digest(model.net_.module_.state_dict()))
-    assert weights[0] == weights[1]
 
 
 def test_verbosity_comes_back_when_loads_overlap():

@@ -52,27 +52,12 @@ def test_a_gpu_gets_float32(kind, monkeypatch):
     assert clf.predict_proba(X).dtype == np.float32
 
 
-def test_modules_and_hidden_layers():
+def test_hidden_layers():
     rings = np.random.default_rng(0).normal(size=(400, 2))
     inside = (np.hypot(*rings.T) < 0.7).astype(int)
     linear = DiceClassifier(random_state=0).fit(rings, inside)
     deep = DiceClassifier(hidden_layer_sizes=(16,), random_state=0).fit(rings, inside)
     assert deep.score(rings, inside) > 0.95 > linear.score(rings, inside)
-
-    def make(n_features, n_classes):
-        return torch.nn.Sequential(
-            torch.nn.Linear(n_features, 16), torch.nn.Tanh(), torch.nn.Linear(16, n_classes)
-        )
-
-    assert (
-        DiceClassifier(module=make, random_state=0).fit(rings, inside).score(rings, inside) > 0.95
-    )
-    torch.manual_seed(0)
-    module = make(2, 2)
-    before = module[0].weight.detach().clone()
-    classifier = DiceClassifier(loss="ce", module=module, random_state=0).fit(rings, inside)
-    assert classifier.score(rings, inside) > 0.95
-    assert torch.equal(module[0].weight, before)  # the user's module is copied
 
 
 SEVERAL = np.column_stack([Y, X[:, 0] > 1.5])
@@ -98,14 +83,10 @@ def test_the_first_probabilities_are_the_shares(loss, y, sizes):
 
 
 @pytest.mark.parametrize("loss", ["ce_dice", "dice", "dsc"])
-def test_overlap_losses_and_modules_begin_as_they_are(loss):
+def test_overlap_losses_begin_as_they_are(loss):
     how = {"max_epochs": 1, "lr": 1e-12, "random_state": 0}
     fitted = DiceClassifier(loss=loss, **how).fit(X, Y)
-    module = torch.nn.Linear(20, 2).double()
-    own = DiceClassifier(loss="ce", module=module, **how).fit(X, Y)
     assert 0.3 < fitted.predict_proba(X)[:, 1].mean() < 0.7
-    want = torch.softmax(module(torch.from_numpy(X)), 1).detach()
-    np.testing.assert_allclose(own.predict_proba(X), want, atol=1e-6)
 
 
 RARE = np.flatnonzero((Y == 0) | (np.cumsum(Y) % 3 == 0))  # about 4 % positives
@@ -198,49 +179,9 @@ def test_bad_input_is_named():
         DiceClassifier(loss=CrossEntropyLoss(reduction="none")).fit(X, Y)
 
 
-@pytest.mark.parametrize("n_outputs", [1, 5])
-def test_a_module_needs_an_output_for_each_class(n_outputs):
-    module = torch.nn.Linear(20, n_outputs)
-    for given in (module, lambda n_features, n_classes: module):
-        classifier = DiceClassifier(module=given)
-        with pytest.raises(ValueError, match=rf"module .*\(2, {n_outputs}\).* holds 2 classes"):
-            classifier.fit(X, Y)
-        assert not hasattr(classifier, "net_")
-
-
-class Noisy(torch.nn.Module):
-    """Keeps statistics of its rows, and draws random numbers, also where it only predicts."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm, self.layer = torch.nn.BatchNorm1d(20), torch.nn.Linear(20, 2)
-
-    def forward(self, rows):
-        noise = 0.1 * torch.randn(len(rows), 2, dtype=rows.dtype)
-        return self.layer(self.norm(rows)) + noise
-
-
-def test_looking_at_a_modules_outputs_leaves_no_trace():
-    module = Noisy()
-    torch.manual_seed(1)
-    drawn = torch.rand(1)
-    torch.manual_seed(1)
-    net = DiceClassifier(module=module, max_epochs=2, random_state=0).fit(X, Y).net_
-    assert torch.equal(torch.rand(1), drawn)
-    (norm,) = (part for part in net.module_.modules() if isinstance(part, torch.nn.BatchNorm1d))
-    assert norm.num_batches_tracked == net.n_updates_ > 0
-    assert module.norm.num_batches_tracked == 0
-
-
 def test_skorchs_callbacks_may_end_the_training():
     stop = EarlyStopping(monitor="train_loss", patience=2, threshold=10.0, sink=lambda _: None)
     classifier = DiceClassifier(loss="ce", callbacks=[stop], max_epochs=50, random_state=0)
     assert classifier.fit(X, Y).n_iter_ == 3  # the first, and two that are no better
     grid = GridSearchCV(classifier, {"lr": [1e-2, 1e-1]}, cv=2, error_score="raise").fit(X, Y)
     assert grid.best_estimator_.n_iter_ == 3
-
-
-def test_a_module_for_other_features_is_named():
-    X, y = np.random.default_rng(0).normal(size=(8, 3)), np.arange(8) % 2
-    with pytest.raises(ValueError, match="module fails on rows of 3 features"):
-        DiceClassifier(module=torch.nn.Linear(2, 2), max_epochs=1).fit(X, y)

@@ -184,7 +184,7 @@ def test_all_other_parameters_wait_for_the_next_fit(name, fitted):
         "scheme": "plain", "threshold": 0.01, "null_threshold": 5.0, "queries": {"PER": "who"},
         "max_span_length": 1, "pos_label": 0, "hidden_layer_sizes": (7,), "random_state": 7,
         "early_stopping": True, "gradient_checkpointing": True, "warm_start": True,
-        "end_loss": "ce", "match_loss": "ce", "start_weight": 3.0, "gradient_accumulation": 2,
+        "gradient_accumulation": 2,
     }  # fmt: skip
     known = model.get_params(deep=False)
     model.set_params(**{key: value for key, value in others.items() if key in known})
@@ -216,7 +216,7 @@ def test_features_obey_or_refuse(tiny_backbone):
     half = features.set_params(precision="bf16").transform(UNEVEN_TEXTS)
     assert not np.array_equal(full, half)
     np.testing.assert_allclose(half, full, atol=0.05)
-    for params in ({"precision": "fp16"}, {"layer": 9}, {"max_length": 65}, {"batch_size": 0}):
+    for params in ({"precision": "fp16"}, {"max_length": 65}, {"batch_size": 0}):
         before = {key: getattr(features, key) for key in params}
         with pytest.raises(ValueError, match=next(iter(params))):
             features.set_params(**params).transform(UNEVEN_TEXTS)

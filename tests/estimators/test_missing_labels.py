@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multioutput import MultiOutputClassifier
+from skorch.callbacks import Callback
 
 from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
 from skdice.datasets import read_table
@@ -63,11 +64,10 @@ def test_a_loss_is_that_of_each_label_on_its_known_rows(name):
         assert (together[~known, label] == 0).all()
 
 
-def zeros(n_features, n_classes):
-    layer = torch.nn.Linear(n_features, n_classes)
-    torch.nn.init.zeros_(layer.weight)
-    torch.nn.init.zeros_(layer.bias)
-    return layer
+class FromZero(Callback):
+    def on_train_begin(self, net, **kwargs):
+        for values in net.module_.parameters():
+            torch.nn.init.zeros_(values)
 
 
 def test_a_model_is_that_of_each_label_on_its_known_rows():
@@ -75,7 +75,7 @@ def test_a_model_is_that_of_each_label_on_its_known_rows():
     # gradient, so the rate is three times as high.
     settings = {"max_epochs": 30, "batch_size": N, "schedule": "constant", "random_state": 0}
     sgd = {"optimizer": torch.optim.SGD, "optimizer__weight_decay": 0.0}
-    settings |= {"loss": "ce", "net_params": sgd, "module": zeros}
+    settings |= {"loss": "ce", "net_params": sgd, "callbacks": [FromZero()]}
     model = DiceClassifier(lr=1.5, **settings).fit(X, FRAME)
     for label in range(3):
         known = ~HIDDEN[:, label]

@@ -12,7 +12,9 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.estimators.old_names import PARAMETERS, as_now
+from skdice.estimators.storage import _loss_from_json
 from skdice.exceptions import ServingWarning
+from skdice.losses import DiceLoss
 
 
 @pytest.mark.parametrize("cls", [DiceClassifier, DiceTokenClassifier, DiceEntityRecognizer])
@@ -41,10 +43,12 @@ def test_the_signature_and_copies_are_as_before():
 
 def test_parameters_of_folders_of_before():
     old = {"frozen": "none", "misaligned": "error", "label_all_subwords": False, "resume": "auto"}
-    old |= {"overlapping": "longest", "unlabeled": "negative"}
+    old |= {"overlapping": "longest", "unlabeled": "negative", "end_loss": None}
     assert as_now(old) == {"frozen": None, "on_misaligned": "raise"}
     assert as_now({"on_misaligned": "fix", "frozen": 4}) == {"on_misaligned": "expand", "frozen": 4}
     with pytest.warns(ServingWarning, match="unlabeled='unknown', which is gone"):
         assert as_now({"unlabeled": "unknown", "glued": "skip"}) == {"glued": "skip"}
     with pytest.raises(ValueError, match="label_all_subwords=True, which is gone"):
         as_now({"label_all_subwords": True})
+    loss = {"name": "dice", "params": {"smooth": 1.0, "ohem_ratio": 2.0, "ema_decay": 0.5}}
+    assert _loss_from_json(loss) == DiceLoss(smooth=1.0)

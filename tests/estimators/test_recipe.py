@@ -177,14 +177,6 @@ def test_every_window_counts(tiny_backbone, sentences):
     assert tagger.max_epochs_ == recipe.choose_epochs(n_windows, 1)
 
 
-def test_questions_have_the_same_rule(tiny_backbone):
-    X = [("who met anna", "bob met anna near the river")] * 20
-    reader = DiceQuestionAnswerer(backbone=tiny_backbone, max_length=40, stride=4, random_state=0)
-    reader.fit(X, [(0, "bob")] * 20)
-    assert reader.max_epochs_ == recipe.choose_epochs(20, 16)
-    assert reader.lr_ == 3e-4
-
-
 # ---- every way to train
 
 

@@ -46,7 +46,7 @@ from tests.hostile.values import MAY_BE_NAN, ROWS, VALUES, Domain
 
 PARTNERS = {"X_val": "y_val", "y_val": "X_val"}
 PLAIN = frozenset((type(None), bool, int, str, bytes))
-TRAINING = ("fit", "partial_fit", "fit_resample", "tune_threshold", "take_runs", "prepare")
+TRAINING = ("fit", "partial_fit", "fit_resample", "tune_threshold", "prepare")
 
 
 def mark(thing: Any, seen: dict[int, int] | None = None, depth: int = 0) -> Any:

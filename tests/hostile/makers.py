@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from imblearn.over_sampling import RandomOverSampler
 from sklearn.base import clone
 
 import skdice
 from skdice.inspection import imbalance
-from skdice.losses import DiceLoss
-from skdice.model_selection import LossSearchCV
 
 WORDS = [
     ["anna", "met", "bob", "in", "rome"],
@@ -51,8 +48,7 @@ ANSWERS = [[(0, "anna")], [(4, "bank")], [], [(0, "dan")], [(0, "carla")], [(0, 
 LABELS = ["spam", "ham", "ham", "spam", "ham", "ham"]
 QUICK = {
     "max_epochs": 1, "batch_size": 4, "random_state": 0, "n_trials": 1, "cv": 2,
-    "n_bootstraps": 3, "n_points": 3, "device": "cpu",
-    "compare_losses.losses": ["ce"], "from_losses.losses": {"ce": "ce"},
+    "n_bootstraps": 3, "device": "cpu", "compare_losses.losses": ["ce"],
     "LossSearchCV.strategy": "full",
 }  # fmt: skip
 
@@ -62,10 +58,10 @@ TABLE = {
     "spans": SPANS,
     "ids": [f"q{i}" for i in range(len(ANSWERS))],
     "expected_calibration_error_y_true": [0, 1, 0, 1, 1, 0],
-    "scores y_proba": [0.2, 0.7, 0.4, 0.9, 0.3, 0.1],
+    "y_proba": [0.2, 0.7, 0.4, 0.9, 0.3, 0.1],
     "per_thousand": 50,
     "matrix": [[0, 1], [20, 0]],
-    "RecallAtPrecision_precision RejectAt_accuracy PrecisionAtRecall_recall high": 0.9,
+    "RecallAtPrecision_precision RejectAt_accuracy PrecisionAtRecall_recall": 0.9,
     "text_columns": "text",
     "label_column": "label",
     "imbalance": imbalance(LABELS),
@@ -73,34 +69,14 @@ TABLE = {
     "entities": [[(0, 3, "PER")], []],
     "format": "jsonl",
     "repo_id": "ann/notes",
-    "text": "The cat",
-    "name": "alpha",
     "loss": "dice",
-    "weights": [1.0],
-    "low": 0.1,
-    "params": {},
     "class_counts": [4, 2],
-    "other": DiceLoss(),
-    "first second": torch.tensor(1.0),
-    "classes": np.array(["ham", "spam"]),
-    "counts": np.array([4, 2]),
     "SpanConfusionDisplay_counts": [[3, 1, 0], [4, 2, 1], [4, 2, 0]],
     "types": ["LOC", "PER"],
     "bias": [-1.0, 0.0, 1.0],
-    "f1 threshold alphas train_loss precision recall p score rejected error": [0.2, 0.5, 0.7],
-    "values": {name: np.full((3, 2), 0.5) for name in ("precision", "recall", "f1")},
-    "gradients": {"ce": ([-3.0, -2.0, -1.0], [1.0, 2.0, 3.0])},
-    "unit": "tokens",
-    "title": "title",
-    "measure": "F1",
+    "train_loss precision recall score rejected error": [0.2, 0.5, 0.7],
     "task": "classification",
-    "settings": {"identity": "a"},
-    "environment": {"skdice": "1"},
-    "seeds": [0, 1],
     "compare_losses_seeds": 1,
-    "background": "ham",
-    "n_negative n_positive": 3,
-    "sampler": RandomOverSampler(random_state=0),
 }
 PLAIN = {name: value for names, value in TABLE.items() for name in names.split()}
 
@@ -146,8 +122,8 @@ class Makers:
         }  # fmt: skip
         return copy.deepcopy(rows.get(kind, LABELS))
 
-    a_X_test = a_X_val = a_pool = a_X  # noqa: N815
-    a_y_test = a_y_val = a_y_true = a_tags = a_y
+    a_X_val = a_pool = a_X  # noqa: N815
+    a_y_val = a_y_true = a_tags = a_y
 
     def a_y_pred(self, kind: str) -> Any:
         if kind == "answers":
@@ -207,24 +183,12 @@ class Makers:
         return self.backbone
 
     @functools.cache  # noqa: B019
-    def a_search(self, kind: str) -> Any:
-        model = skdice.DiceClassifier(loss="tversky", max_epochs=1, random_state=0)
-        search = LossSearchCV(model, n_trials=2, cv=2, scoring="f1_macro", random_state=0)
-        return search.fit(self.a_X("numbers"), self.a_y("numbers"))
-
-    @functools.cache  # noqa: B019
     def a_comparison(self, kind: str) -> Any:
         from skdice.model_selection import compare_losses
 
         X, y = self.a_X("numbers"), self.a_y("numbers")
         model = self.model("numbers", fitted=False)
         return compare_losses(model, X, y, X_test=X, y_test=y, losses=["ce"], seeds=2)
-
-    def a_Comparison_behind_model(self, kind: str) -> Any:  # noqa: N802
-        return self.a_comparison(kind).rows[0]
-
-    def a_rows(self, kind: str) -> Any:
-        return copy.deepcopy(self.a_comparison(kind).rows)
 
     # ---- files
 
@@ -271,8 +235,6 @@ class Makers:
 
     def a_to_json_path(self, kind: str) -> Any:
         return self.folder / "written" / "p.json"
-
-    a_take_runs_path = a_to_json_path
 
     def a_folder(self, kind: str) -> Any:
         return self.folder / "written"

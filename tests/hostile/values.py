@@ -51,13 +51,13 @@ VALUES: dict[str, Callable[[], Any]] = {
 
 SIGNED = {
     "token_column", "tag_column", "layer", "ignore_index", "null_threshold", "n_jobs",
-    "low", "high", "eta", "label_column",
+    "label_column",
 }  # fmt: skip
 # Numbers for which infinity has a meaning.
-MAY_BE_INFINITE = {"max_grad_norm", "error_score", "null_threshold", "zero_division"}
+MAY_BE_INFINITE = {"max_grad_norm", "error_score", "null_threshold"}
 # What a user may set to NaN; a result is then NaN as well. Whether tensors of a network hold NaN
 # is not looked at: reading them from a GPU would make every step wait, and torch gives NaN, too.
-MAY_BE_NAN = {"error_score", "zero_division", "logits", "outputs", "first", "second"}
+MAY_BE_NAN = {"error_score", "logits", "outputs"}
 PATHS = {"path", "folder", "checkpoint_dir", "backbone", "storage"}
 
 

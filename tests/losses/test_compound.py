@@ -39,7 +39,7 @@ def test_it_is_the_weighted_mean(kind, second, weight):
     torch.testing.assert_close(loss(logits, target, sample_weight=weights), expected)
 
 
-@pytest.mark.parametrize("second", ["dice", "tversky", "dsc", DiceLoss(ohem_ratio=1.0)])
+@pytest.mark.parametrize("second", ["dice", "tversky", "dsc"])
 @pytest.mark.parametrize("background", [None, 0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gradients_of_both_parts_in_one_pass(second, background, weighted):
@@ -84,19 +84,6 @@ def test_parameters_reach_the_parts():
     torch.testing.assert_close(read(logits, target), copy(logits, target))
     assert loss.is_set_level
     assert not CompoundLoss("ce", "focal").is_set_level
-
-
-def test_a_log_prior_counts_in_either_place():
-    logits = torch.tensor([[1.0, -0.5], [0.2, 0.4]], dtype=torch.float64)
-    target = torch.tensor([0, 1])
-    adjusted, dice = CrossEntropyLoss(tau=1.0), DiceLoss()
-    values = [
-        CompoundLoss(*parts, weight=0.5).prepare([90, 10], background=0)(logits, target)
-        for parts in ((adjusted, dice), (dice, adjusted))
-    ]
-    torch.testing.assert_close(values[0], values[1])
-    parts = [part.prepare([90, 10], background=0)(logits, target) for part in (adjusted, dice)]
-    torch.testing.assert_close(values[0], sum(parts) / 2)
 
 
 def test_a_part_is_set_by_name_and_all_or_nothing():

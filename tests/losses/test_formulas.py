@@ -308,34 +308,3 @@ def test_soft_targets_of_dice():
     want = naive_overlap("squared", p, soft.tolist(), [1] * 5, [1, 2], "micro", 1.0)
     got = formula(DiceLoss, background=0)(logits, soft)
     assert got.item() == pytest.approx(want, abs=1e-9)
-
-
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0, 2.5])
-def test_hard_example_mining_keeps_exactly_k_negatives(ratio):
-    logits, target, _ = draw(3, 40, 3)
-    target[::2] = 0
-    p = torch.softmax(logits, -1)
-    kept_counts = []
-    for c in (1, 2):
-        positives = (target == c).nonzero()[:, 0].tolist()
-        negatives = sorted((target != c).nonzero()[:, 0].tolist(), key=lambda i: -p[i, c].item())
-        k = math.floor(ratio * len(positives))
-        assert 0 < k < len(negatives)
-        rows = positives + negatives[:k]
-        kept_counts.append([(p[i, c].item(), float(target[i] == c), 1) for i in rows])
-    want = naive_score("squared", kept_counts[0] + kept_counts[1], 1.0)
-    got = formula(DiceLoss, background=0, average="micro", ohem_ratio=ratio)(logits, target)
-    assert got.item() == pytest.approx(want, abs=1e-9)
-    # Ignored rows are no negatives to keep.
-    more = torch.cat([logits, torch.tensor([[-9.0, 9.0, 9.0]], dtype=torch.float64)])
-    ignored = torch.cat([target, torch.tensor([-100])])
-    assert formula(DiceLoss, background=0, ohem_ratio=ratio)(more, ignored).item() == pytest.approx(
-        want
-    )
-    binary = formula(DiceLoss, ohem_ratio=ratio)(logits[:, 1] - logits[:, 0], (target == 1).long())
-    z = logits[:, 1] - logits[:, 0]
-    positives = (target == 1).nonzero()[:, 0].tolist()
-    negatives = sorted((target != 1).nonzero()[:, 0].tolist(), key=lambda i: -z[i].item())
-    rows = positives + negatives[: math.floor(ratio * len(positives))]
-    triples = [(sigmoid(z[i].item()), float(target[i] == 1), 1) for i in rows]
-    assert binary.item() == pytest.approx(naive_score("squared", triples, 1.0))

@@ -78,13 +78,6 @@ def test_what_the_estimator_knows_is_refused_before_anything_is_loaded(cls, name
     assert way_out in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["end_loss", "match_loss"])
-def test_losses_of_heads_are_named(name):
-    model = estimator_of(DiceMRCTagger, "dsc", **{name: DiceLoss(background=0)})
-    with pytest.raises(ValueError, match=rf"^{name}=DiceLoss\(background=0\) sets background=0"):
-        model.fit(SENTENCES, TAGS)
-
-
 def test_further_training_refuses_it_too(tiny_backbone):
     texts, labels = ROWS[DiceSequenceClassifier]
     model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1).fit(texts, labels)

@@ -29,7 +29,6 @@ def overlap_losses(draw):
         "smooth": draw(st.sampled_from([0.01, 1.0])),
         "average": draw(st.sampled_from(["auto", "samples", "macro", "micro"])),
         "class_weight": draw(weights),
-        "ohem_ratio": draw(st.sampled_from([0.0, 2.0])),
     }
     options["surrogate"] = "none"
     if options["average"] != "samples":

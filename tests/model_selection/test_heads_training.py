@@ -56,7 +56,7 @@ OF_TWO_CLASSES = [
     FocalLoss(alpha=0.8),
     CrossEntropyLoss(class_weight=[1.0, 3.0]),
     DSCLoss(smooth=0.01, surrogate="log", class_weight=[1.0, 3.0]),
-    DiceLoss(average="macro", ohem_ratio=2.0),
+    DiceLoss(average="macro"),
     DiceLoss(surrogate="log", smooth=0.1),
 ]
 
@@ -159,7 +159,7 @@ def test_updates_of_heads_on_a_gpu_are_those_of_the_plain_loop(n_classes, gpu):
     )
     models = [
         DiceClassifier(loss=loss, lr=0.05, max_epochs=2, batch_size=16, random_state=0)
-        for loss in (*LOSSES[::3], DiceLoss(), DSCLoss(ohem_ratio=2.0))
+        for loss in (*LOSSES[::3], DiceLoss(), DSCLoss())
     ]
     folds = [np.arange(60), np.arange(20, 90)]
     gpu.on = False

@@ -98,7 +98,7 @@ def _of_estimator(full: FullFits) -> Iterator[str]:
     if isinstance(estimator, DiceClassifier):
         if type(estimator).fit is not DiceClassifier.fit:
             yield f"{kind} is not DiceClassifier: it has a fit of its own"
-        if estimator.module is not None or len(estimator.hidden_layer_sizes):
+        if len(estimator.hidden_layer_sizes):
             yield "its head is not linear"
         if not isinstance(X, np.ndarray):
             yield f"X is a {type(X).__name__} and not an array"

@@ -105,7 +105,7 @@ def _train(
     with seeded(seed, resolve_device(first.device)):
         linear = nn.Linear(dataset.X.shape[1], n_classes)  # as DiceClassifier makes it
     linear.to(torch.float32 if dataset.X.dtype == np.float32 else torch.float64)
-    starts = [Head(nn.Sequential(copy.deepcopy(linear)), of_user=False) for _ in models]
+    starts = [Head(nn.Sequential(copy.deepcopy(linear))) for _ in models]
     for head, bias in zip(starts, criterion.start_biases, strict=True):
         head.start_from(bias)
     for name in WEIGHTS:
@@ -114,7 +114,7 @@ def _train(
     body = nn.Sequential(linear, nn.Unflatten(1, (len(models), n_classes)))
     how = {name: getattr(first, name) for name in OF_NET}
     net = NumericNet(
-        Head(body, of_user=False), criterion=criterion, padding=Padding(0), precision="fp32",
+        Head(body), criterion=criterion, padding=Padding(0), precision="fp32",
         max_grad_norm=None, batch_size=batch_size, shuffle_seed=seed, train_split=None, verbose=0,
         **how,
     )  # fmt: skip
