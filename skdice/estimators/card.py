@@ -25,12 +25,16 @@ def model_card(estimator: Model, metrics: dict[str, float], card: dict[str, Any]
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
     at = f" at {_code(estimator.revision)}" if estimator.revision else ""
+    epochs = len(estimator.net_.epochs())
+    loss = f"{_code(estimator.loss)}, that is {_code(repr(resolve_loss(estimator.loss)))}"
+    tuned = getattr(estimator, "tuned_for_", None)
     rows = [
         ("Task", estimator.task.name),
         ("Backbone", f"{name}{at}" if on_hub else "a local folder"),
         ("Architecture", type(estimator.module_.model if native else estimator.module_).__name__),
-        ("Loss", f"{_code(estimator.loss)}, that is {_code(repr(resolve_loss(estimator.loss)))}"),
-        ("Epochs", f"{len(estimator.net_.epochs())}"),
+        ("Loss", loss if epochs else "not trained by skdice"),
+        *([("Decision", f"tuned for {_code(tuned['objective'])}")] if tuned else []),
+        ("Epochs", f"{epochs}"),
         ("Peak learning rate", f"{estimator.lr_:g}" if hasattr(estimator, "lr_") else "unknown"),
         ("Batch size", f"{estimator.batch_size}"),
         ("skdice", __version__),

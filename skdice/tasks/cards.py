@@ -24,6 +24,7 @@ class TaskCard:
 
     hub_tag: ClassVar[str]
     example: ClassVar[str]  # of X, as code
+    text: ClassVar[str] = "Ann lives in Rome"  # for a pipeline
     unit: ClassVar[str] = "texts"  # what the loss counts
     is_default: ClassVar[bool] = True  # for a model of transformers with this head
 
@@ -38,7 +39,7 @@ class TaskCard:
         return f"""\
 from transformers import pipeline
 model = pipeline("{self.hub_tag}", "FOLDER_OR_REPO_ID")
-model("Ann lives in Rome")"""
+model("{self.text}")"""
 
     def notes(self, model: Model, native: bool) -> str:
         """How predictions of skdice and of transformers differ, if `native` can be read."""
@@ -77,7 +78,8 @@ class TextCard(TaskCard):
     """Labels of texts or pairs."""
 
     hub_tag = "text-classification"
-    example = '["Win a free prize now"]'
+    text = "Win a free prize now"
+    example = f'["{text}"]'
 
     def background(self, model: Model) -> str | None:
         """The other class than the positive one of two."""

@@ -282,6 +282,8 @@ def test_a_model_of_others_is_scored_tuned_and_trained_on(tiny_backbone, sentenc
     X, y = [X[i] for i in kept], [y[i] for i in kept]
     tuned = BiasTunedTagger(model, cv="prefit", n_bootstraps=0).fit(X, y)
     assert tuned.score(X, y) >= model.score(X, y)
+    card = (tuned.save_pretrained(tmp_path / "tuned") / "README.md").read_text()
+    assert "| Loss | not trained by skdice |\n| Decision | tuned for `F1" in card
     before = model.predict_proba(X[:1])[0]
     model.partial_fit(X, y)
     assert np.abs(model.predict_proba(X[:1])[0] - before).max() > 1e-3
