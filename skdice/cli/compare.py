@@ -116,7 +116,8 @@ def compare(
     params["early_stopping"] = dev is not None
     data, figures = parts.pop("train"), out / "comparison.json"
     estimator = _common.estimator_of(data, **params)
-    sizes = ", ".join([f"{len(data)} train", *(f"{len(part)} {n}" for n, part in parts.items())])
+    train_rows = f"{len(data)} train" if "test" in parts else f"{len(data)} rows, a fifth to test"
+    sizes = ", ".join([train_rows, *(f"{len(part)} {name}" for name, part in parts.items())])
     OUT.print(f"{title}: {sizes}; {counted(len(rows), 'row')}, {counted(n_seeds, 'seed')}")
     out.mkdir(parents=True, exist_ok=True)
     if figures.exists():

@@ -229,7 +229,7 @@ def test_a_comparison_has_intervals_a_table_and_keeps_them(tmp_path):
     interval = f"{100 * apart:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
     assert cells[other.label].endswith(interval)
     assert cells[found.best.label].endswith(f" ± {100 * found.best.sd('f1'):.1f}  {'highest':>21}")
-    assert printed[0] == "in % (class 1)"
+    assert printed[0] == "in % (class 1; 100 training and 100 test rows)"
     assert [line.split()[0] for line in printed[1:-1]] == ["row", "ce", "dice"]
     assert printed[-1] == found.interval_note
     assert "new test rows and new seeds" in found.interval_note
