@@ -76,8 +76,6 @@ def test_json_lines_are_tables(tmp_path, name):
         (['{"tokens": "a", "tag": ["O"]}'], {}, r"line 1: 'tag' is \['O'\], not a label"),
         (['{"text": "a"}'], {}, "one column only"),
         (["{}"], {}, "empty JSON objects"),
-        (['{"a": "a", "b": "b", "c": "c", "label": 1}'], {}, "say which hold the text"),
-        (['{"text": "a", "label": 1}'], {"text_columns": "body"}, "text_columns='body' is not in"),
         (['{"text": "a", "label": 1}'], {"label_column": "y"}, "label_column='y' is not in"),
     ],
 )
