@@ -322,9 +322,9 @@ def compare_losses(
     if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison("", models, settings, packages)
-    if resume_from is not None:
-        if Path(resume_from).exists():
-            comparison.take_runs(Path(resume_from))
+    if resume_from is not None and Path(resume_from).exists():
+        comparison.take_runs(Path(resume_from))
+    elif resume_from is not None:
         comparison.to_json(resume_from)  # refuses a bad path before anything is trained
     for seed, model in _missing_runs(models, chosen):
         _run(comparison, model, estimator, seed, data)
