@@ -121,7 +121,7 @@ def plan_fit(
     model, task = draft_of(model), model.task
     check_validation(X_val, y_val)
     # The words of texts are those of the new backbone.
-    for name in ("tokenizer_", "sharpness_", "positive_") if mode == "fresh" else ():
+    for name in ("tokenizer_", "positive_") if mode == "fresh" else ():
         model.__dict__.pop(name, None)
     task.check_columns(model, X, reset=mode == "fresh")
     data, held = task.examples(model, X, y, sample_weight), None

@@ -14,8 +14,6 @@ from skdice.engine.layouts.layout import Layout
 from skdice.engine.updates import Update
 from skdice.text.encoding import Windows
 
-POOLINGS = ("max", "mean", "logsumexp")
-
 
 @dataclass(frozen=True)
 class WindowPooling:
@@ -23,17 +21,14 @@ class WindowPooling:
 
     Parameters
     ----------
-    how : {"max", "mean", "logsumexp"}
+    how : {"max", "mean"}
     positive : int or None, default=None
         The positive class of two, whose log-odds are pooled: a text is positive if one of its
         windows is. None pools the logits of each class or label by itself.
-    scale : float, default=1.0
-        ``"logsumexp"`` is log(sum(exp(scale * z))) / scale.
     """
 
     how: str
     positive: int | None = None
-    scale: float = 1.0
 
     def __call__(self, logits: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
         """Logits of texts, (n_texts, n_classes); those of a text with one window stay.
@@ -45,24 +40,14 @@ class WindowPooling:
             False where a text has no such window.
         """
         inside = inside.unsqueeze(-1)
+        if self.how == "mean":
+            return logits.masked_fill(~inside, 0.0).sum(dim=1) / inside.sum(dim=1)
         evidence = logits
         if self.positive is not None:
             i, other = self.positive, 1 - self.positive
             evidence = logits[..., i : i + 1] - logits[..., other : other + 1]
-        if self.how == "max":
-            deciding = evidence.masked_fill(~inside, -torch.inf).argmax(dim=1, keepdim=True)
-            return logits.gather(1, deciding.expand(-1, -1, logits.shape[-1])).squeeze(1)
-        count = inside.sum(dim=1)
-        mean = logits.masked_fill(~inside, 0.0).sum(dim=1) / count
-        if self.how == "mean":
-            return mean
-        scaled = (self.scale * evidence).masked_fill(~inside, -torch.inf)
-        pooled = scaled.logsumexp(dim=1) / self.scale
-        if self.positive is None:
-            return pooled
-        raised = pooled - evidence.masked_fill(~inside, 0.0).sum(dim=1) / count
-        sides = torch.arange(2, device=logits.device) == self.positive
-        return mean + raised * sides
+        deciding = evidence.masked_fill(~inside, -torch.inf).argmax(dim=1, keepdim=True)
+        return logits.gather(1, deciding.expand(-1, -1, logits.shape[-1])).squeeze(1)
 
 
 @dataclass(frozen=True)

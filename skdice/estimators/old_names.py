@@ -26,7 +26,7 @@ VALUES: dict[str, dict[str, str | None]] = {
 }
 # Parameters of such folders that changed no prediction: of estimators, and of losses.
 NEEDLESS = (
-    *("resume", "language", "overlapping", "unlabeled"),
+    *("resume", "language", "overlapping", "unlabeled", "label_all_subwords"),
     *("end_loss", "match_loss", "start_weight", "end_weight", "match_weight"),
 )
 OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks", "ohem_ratio")
@@ -55,11 +55,12 @@ class OldNames(BaseEstimator):
 def as_now(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters that an earlier version saved, by the names and values of this one."""
     params = dict(params)
-    if params.pop("label_all_subwords", False):
-        raise ValueError(
-            "it was trained with label_all_subwords=True, which is gone: read it with the skdice "
-            "that saved it, or fit anew"
-        )
+    for name, value in (("label_all_subwords", True), ("window_pooling", "logsumexp")):
+        if params.get(name) == value:
+            raise ValueError(
+                f"it was trained with {name}={value!r}, which is gone: read it with the skdice "
+                "that saved it, or fit anew"
+            )
     if params.get("unlabeled") == "unknown":
         warn(
             "it was trained with unlabeled='unknown', which is gone: it predicts as before, but "

@@ -11,7 +11,6 @@ import numpy as np
 from skdice._compat import HasMethods, StrOptions
 from skdice._types import ArrayLike, Data, Rows, Sampler
 from skdice.engine.vectors import BLOCK, frozen_vectors, unfitted_copy, vectors_of_rows
-from skdice.engine.window_pooling import POOLINGS
 from skdice.estimators._documented import documented
 from skdice.estimators.evaluation import FromLogits
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
@@ -40,10 +39,10 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
         overlap by a quarter; of a pair the second text, each with the first (at most half of a
         window). ``"truncate"`` leaves out the rest. Shorter texts are the same under both. On a
         fitted classifier it acts at once, as does `window_pooling`.
-    window_pooling : {"max", "mean", "logsumexp"}
+    window_pooling : {"max", "mean"}
         How the logits of windows become those of their text, in training too. Of two classes the
         log-odds of the positive one are pooled, so that one positive window makes a positive text;
-        otherwise the logits of each class or label. ``"logsumexp"`` adds up the odds.
+        otherwise the logits of each class or label.
     max_epochs : int or "auto"
         Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
         over many: about 500 updates, in 3 to 30 passes. Of two classes it takes fewer, until the
@@ -83,7 +82,7 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
         "pos_label": "no_validation",
         "pooling": [StrOptions({"mean", "cls", "max", "native"})],
         "long_texts": [StrOptions({"windows", "truncate"})],
-        "window_pooling": [StrOptions(set(POOLINGS))],
+        "window_pooling": [StrOptions({"max", "mean"})],
     }
 
     pos_label: Hashable | None = None
@@ -133,17 +132,10 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def frozen_vectors(self, X: Rows) -> np.ndarray:
-        """Vectors of texts or pairs before fine-tuning, without changing this classifier.
+    def _frozen_vectors(self, X: Rows) -> np.ndarray:
+        """Vectors of texts or pairs before fine-tuning, of shape (n, hidden_size).
 
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n, hidden_size)
-            Of a text in several windows their mean, or with ``pooling="max"`` their maximum.
+        Of a text in several windows their mean, or with ``pooling="max"`` their maximum.
         """
         self._check_params()
         texts, cuts, blank = self.task.inputs(X), Cuts(), unfitted_copy(self)

@@ -40,7 +40,7 @@ from skdice.text.subwords import text_blocks
 
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
-_OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
+_OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_")
 _ARRAYS = ("classes", "tags", "class_counts")
 Blocks = Iterator[tuple[list[Any], list[Any]]]  # inputs of a block, and something for each
 _AUTO = {

@@ -267,8 +267,7 @@ def positive_index(model: Model) -> int | None:
 
 def window_pooling(model: Model) -> WindowPooling:
     """Return what makes the logits of a text of those of its windows."""
-    sharpness = getattr(model, "sharpness_", 1.0)
-    return WindowPooling(model.window_pooling, positive_index(model), sharpness)
+    return WindowPooling(model.window_pooling, positive_index(model))
 
 
 def _pooled(model: Model, logits: np.ndarray) -> np.ndarray:

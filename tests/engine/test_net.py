@@ -27,7 +27,6 @@ from skdice._compat import attention_of
 from skdice.backbones import load_encoder
 from skdice.engine.devices import autocast_dtype
 from skdice.engine.fit_plan import encode
-from skdice.engine.layouts.layout import pool
 from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, split_by_decay
 from skdice.engine.parts import settle_attention
@@ -260,15 +259,6 @@ def test_frozen_parts_do_not_move_and_have_no_dropout(tiny_backbone, sentences):
     assert not any(k.startswith("embeddings") or ".layer.0." in k for k in moved)
     tagger.net_.module_.train()
     assert not tagger.net_.module_.encoder.embeddings.training
-
-
-def test_pooling_ignores_padding():
-    hidden = torch.randn(2, 3, 4)
-    mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
-    torch.testing.assert_close(pool(hidden, mask, "mean", False)[0], hidden[0, :2].mean(0))
-    torch.testing.assert_close(pool(hidden, mask, "max", False)[0], hidden[0, :2].amax(0))
-    torch.testing.assert_close(pool(hidden, mask, "cls", False), hidden[:, 0])
-    torch.testing.assert_close(pool(hidden, mask, "cls", True), hidden[:, -1])
 
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -14,37 +12,22 @@ from skdice.engine.fit_plan import encode
 from skdice.engine.layouts.grouped import Grouped
 from skdice.engine.layouts.padded import PADDED
 from skdice.engine.layouts.rows import Rows
-from skdice.engine.window_pooling import POOLINGS, TextDataset, WindowPooling
+from skdice.engine.window_pooling import TextDataset, WindowPooling
 
 SIZES = [1, 3, 2, 5]
 
 
 def naive(rows, how, positive):
-    """Logits of one text from a list of lists, by the words of the documentation."""
-    n = len(rows[0])
-    if how == "mean":
-        return [sum(row[c] for row in rows) / len(rows) for c in range(n)]
-    if positive is None:
-        if how == "max":
-            return [max(row[c] for row in rows) for c in range(n)]
-        return [math.log(sum(math.exp(row[c]) for row in rows)) for c in range(n)]
-    odds = [row[positive] - row[1 - positive] for row in rows]
-    value = max(odds) if how == "max" else math.log(sum(map(math.exp, odds)))
-    return [value if c == positive else 0.0 for c in range(2)]
-
-
-def naive_tensor(rows, how, positive):
-    """The same with gradients: `rows` is (n_windows, n_classes)."""
+    """Logits of one text from a table (n_windows, n_classes), by the words of the documentation."""
     if how == "mean":
         return rows.mean(0)
-    z = rows if positive is None else (rows[:, positive] - rows[:, 1 - positive])[:, None]
-    pooled = z.max(0).values if how == "max" else z.exp().sum(0).log()
     if positive is None:
-        return pooled
-    return torch.cat([pooled, 0 * pooled] if positive == 0 else [0 * pooled, pooled])
+        return rows.max(0).values
+    odds = (rows[:, positive] - rows[:, 1 - positive]).max()
+    return torch.stack([odds if c == positive else 0 * odds for c in range(2)])
 
 
-@pytest.mark.parametrize("how", POOLINGS)
+@pytest.mark.parametrize("how", ["max", "mean"])
 @pytest.mark.parametrize(("n_classes", "positive"), [(2, 0), (2, 1), (2, None), (4, None)])
 def test_pooling_against_a_loop(how, n_classes, positive):
     torch.manual_seed(0)
@@ -52,7 +35,7 @@ def test_pooling_against_a_loop(how, n_classes, positive):
     inside = torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
     pooled = WindowPooling(how, positive)(logits, inside)
     for row, z, size in zip(pooled, logits, SIZES, strict=True):
-        expected = torch.tensor(naive(z[:size].tolist(), how, positive), dtype=torch.float64)
+        expected = naive(z[:size], how, positive)
         if positive is not None:  # only the difference of two logits matters
             row, expected = row.diff(), expected.diff()
         torch.testing.assert_close(row, expected)
@@ -62,16 +45,8 @@ def test_pooling_against_a_loop(how, n_classes, positive):
         torch.autograd.gradcheck(lambda z: WindowPooling(how, positive)(z, inside), logits)
 
 
-def test_a_scale_undoes_that_of_the_logits():
-    logits = torch.randn(2, 4, 2, dtype=torch.float64)
-    inside = torch.tensor([[True] * 4, [True, True, False, False]])
-    plain = WindowPooling("logsumexp", 1)(logits, inside)
-    scaled = WindowPooling("logsumexp", 1, scale=2.5)(logits / 2.5, inside)
-    torch.testing.assert_close(scaled.diff() * 2.5, plain.diff())
-
-
 @pytest.mark.parametrize("batch_size", [1, 64], ids=["several runs", "one run"])
-@pytest.mark.parametrize("how", POOLINGS)
+@pytest.mark.parametrize("how", ["max", "mean"])
 @pytest.mark.parametrize("in_rows", [False, True])
 def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size, in_rows, gpu):
     gpu.on = False
@@ -116,7 +91,7 @@ def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size
             if window.row == i:
                 inputs, _ = PADDED.place([window])
                 logits.append(net.module_(**inputs)[0])
-        z = naive_tensor(torch.stack(logits), how, clf.positive_)
+        z = naive(torch.stack(logits), how, clf.positive_)
         expected = expected - weights[i] * z.log_softmax(0)[[1, 0, 1, 0][i]]
         total += weights[i]
     (expected / total).backward()

@@ -48,7 +48,8 @@ def test_parameters_of_folders_of_before():
     assert as_now({"on_misaligned": "fix", "frozen": 4}) == {"on_misaligned": "expand", "frozen": 4}
     with pytest.warns(ServingWarning, match="unlabeled='unknown', which is gone"):
         assert as_now({"unlabeled": "unknown", "glued": "skip"}) == {"glued": "skip"}
-    with pytest.raises(ValueError, match="label_all_subwords=True, which is gone"):
-        as_now({"label_all_subwords": True})
+    for gone in ({"label_all_subwords": True}, {"window_pooling": "logsumexp"}):
+        with pytest.raises(ValueError, match=rf"{next(iter(gone))}=.*, which is gone"):
+            as_now(gone)
     loss = {"name": "dice", "params": {"smooth": 1.0, "ohem_ratio": 2.0, "ema_decay": 0.5}}
     assert _loss_from_json(loss) == DiceLoss(smooth=1.0)

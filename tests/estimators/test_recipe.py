@@ -310,11 +310,6 @@ def test_what_is_no_number_is_refused_before_anything_is_loaded(params, message)
         model.predict([["anna"]])
 
 
-def test_a_head_of_numbers_has_numbers():
-    with pytest.raises(ValueError, match="'lr' parameter of DiceClassifier must be a float"):
-        DiceClassifier(lr="auto").fit([[0.0], [1.0]], [0, 1])
-
-
 @pytest.mark.parametrize("rows", [[0, 4], [0, *range(4, 12)]])
 def test_a_few_examples_train(tiny_backbone, rows):
     X, y = [TEXTS[i] for i in rows], [LABELS[i] for i in rows]

@@ -107,15 +107,6 @@ def test_the_best_window_is_that_of_all_pairs_of_thresholds(seed, n, share, fine
     assert (np.abs(margins + bias) < margin).sum() <= int(share * n + 1e-9)
 
 
-def test_equal_scores_do_not_cost_the_only_positive():
-    X = two(np.array([0.9, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4]))
-    y = np.array([1, 0, 0, 0, 0, 0, 0])
-    how = {"cv": "prefit", "n_bootstraps": 0, "reject_label": -1}
-    for share in (0.0, 0.2, 0.5):
-        tuned = BiasTunedClassifier(Given(), reject=share, **how).fit(X, y)
-        assert tuned.evaluate(X, y)["f1"] == 1
-
-
 def test_a_share_of_new_rows_is_left_out_and_the_others_are_better():
     margins, y = draw(6000, 0)
     X = two(expit(margins))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -346,18 +345,6 @@ def test_bad_input_is_named(classifier):
         classifier.predict(X)
     classifier.set_params(pos_label=None).fit(X, Y)
     assert classifier.evaluate(["a"], ["eggs"])["accuracy"] == 0
-
-
-def test_a_card_says_what_can_run_a_head_of_our_own(classifier, tmp_path):
-    classifier.fit(X, Y)
-    told = (
-        "Plain transformers cannot run its head, as DiceSequenceClassifier.from_pretrained can. "
-        "It runs that of a fit with pooling='native'."
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        classifier.save_pretrained(tmp_path / "m")
-    assert told in (tmp_path / "m" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("cls", [DiceSequenceClassifier, TfidfClassifier])

@@ -601,6 +601,10 @@ def test_the_card_says_what_the_model_is(tiny_backbone, sentences, tmp_path):
         exec(block.replace("FOLDER_OR_REPO_ID", str(tmp_path / "m")), {})
     own = classifier(tiny_backbone, pooling="mean").save_pretrained(tmp_path / "own")
     assert ModelCard.load(own / "README.md").data.to_dict()["library_name"] == "skdice"
+    told = (
+        "as DiceSequenceClassifier.from_pretrained can. It runs that of a fit with pooling='native'"
+    )
+    assert f"Plain transformers cannot run its head, {told}" in (own / "README.md").read_text()
 
 
 def test_the_metadata_of_the_card(tiny_backbone, tmp_path):

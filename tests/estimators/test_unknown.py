@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import chain
 
 import numpy as np
@@ -245,13 +244,3 @@ def test_inspection_of_unknown_tags():
     true, pred = [[None, "B-PER", None]], [["B-LOC", "B-PER", "I-PER"]]
     assert len(span_errors(true, pred)) == 0
     assert str(show_tags(["in", "rome"], [None, "B-LOC"])) == "in [rome LOC]"
-
-
-def test_unknown_tags_are_json_null(tagger, partly, tmp_path):
-    X, y = partly
-    read = json.loads(json.dumps(y))
-    assert read == y
-    tagger.fit(X, read).save_pretrained(tmp_path / "m")
-    again = DiceTokenClassifier.from_pretrained(tmp_path / "m")
-    assert again.score(X, y) == tagger.score(X, y)
-    assert None not in again.classes_.tolist()

@@ -237,8 +237,6 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
             layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
             for values in (layer.weight, layer.bias):
                 values /= self.temperature_
-        if hasattr(tuned, "window_pooling"):  # of windows, whose logits are now divided
-            tuned.sharpness_ = float(getattr(tuned, "sharpness_", 1.0) * self.temperature_)
         return tuned
 
     def _search(self, rows: Any, objective: Any) -> Any:
