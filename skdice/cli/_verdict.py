@@ -1,4 +1,4 @@
-"""A comparison in words: which rows are within noise, and which loss to take."""
+"""A comparison in words: what its rows are, which are within noise, which loss to take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from inspect import signature
 import numpy as np
 
 from skdice.cli._common import class_for
+from skdice.losses.base import LOSSES
+from skdice.model_selection.candidates import BASELINES, Candidate
 from skdice.model_selection.comparison import Comparison
+
+
+def meanings(models: list[Candidate]) -> Iterator[str]:
+    """Each loss and baseline of the rows with the first line of its docstring."""
+    known = LOSSES | BASELINES
+    for name in dict.fromkeys(str(model.loss) for model in models):
+        if name in known:
+            yield f"{name:11}  {str(known[name].__doc__).splitlines()[0]}"
+    if any(model.tuned for model in models):
+        yield f"{'+ tuned':11}  With a bias for each class, which held-out rows chose for F1."
 
 
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:

@@ -131,9 +131,9 @@ def compare(
 
 def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
-    from skdice.cli._verdict import verdict
+    from skdice.cli._verdict import meanings, verdict
 
-    OUT.print(f"{comparison}\n", soft_wrap=True)
+    OUT.print("\n".join([str(comparison), *meanings(comparison.rows), ""]), soft_wrap=True)
     for sentence in verdict(comparison, task):
         OUT.print(sentence)
     OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)

@@ -13,7 +13,6 @@ from imblearn.over_sampling import RandomOverSampler
 from sklearn.exceptions import NotFittedError
 
 from skdice import (
-    DiceClassifier,
     DiceMRCTagger,
     DiceQuestionAnswerer,
     DiceSequenceClassifier,

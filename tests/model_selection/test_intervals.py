@@ -294,8 +294,8 @@ def test_compare_says_what_its_rows_are(tmp_path, tiny_backbone):
     rows = "ce, dsc, ce_dice + tuned"
     text = compared(tmp_path, tiny_backbone, "--losses", rows, "--seeds", 2)
     flat = " ".join(text.split())
-    assert re.search(r"^dsc +dice in which", text, re.M)
-    assert re.search(r"^\+ tuned +with a bias", text, re.M)
+    assert re.search(r"^dsc +Self-adjusting dice", text, re.M)
+    assert re.search(r"^\+ tuned +With a bias", text, re.M)
     assert "new seeds" in flat
     # Every other row is named, as within noise or as behind.
     for label in rows.split(", "):
