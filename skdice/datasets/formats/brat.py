@@ -38,14 +38,14 @@ class Brat(Format):
     def tasks_of_file(self, source: Source) -> tuple[str, ...]:
         path = source.path
         fits = path.is_dir() and not any(map(is_webanno, path.rglob("*.tsv")))
-        return ("entities",) if fits else ()
+        return ("entities",) if fits or path.suffix == ".ann" else ()  # which `read` refuses
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         folder = source.path
         files = (p for p in folder.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
         names = {p.with_suffix("").relative_to(folder).as_posix(): p for p in files}
         if not names:
-            raise FileNotFoundError(f"there is no file .txt or .ann below {str(folder)!r}")
+            raise FileNotFoundError(f"no file .txt or .ann below {str(folder)!r}: give a folder")
         for name, document in sorted(names.items()):
             text_file, file = (document.with_suffix(s) for s in (".txt", ".ann"))
             text = read_text(text_file, source.encoding)

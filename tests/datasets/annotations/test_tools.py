@@ -381,6 +381,8 @@ def test_brat_without_its_text(tmp_path):
     (folder / "d.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"there is no file '.*d.txt'"):
         read_annotations(folder)
+    with pytest.raises(FileNotFoundError, match=r"no file .*below .*d.ann': give a folder"):
+        read_annotations(folder / "d.ann")
 
 
 # ---- tokens
