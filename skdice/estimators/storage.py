@@ -253,7 +253,8 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
         params = as_now(state["params"])
         if isinstance(params.get("checkpoint_every"), str):  # "60s"
             params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
-        params["loss"] = _loss_from_json(params["loss"])
+        if "loss" in params:
+            params["loss"] = _loss_from_json(params["loss"])
     estimator = cls(**{**params, "device": device})
     with _reading(folder):
         vars(estimator).update(state.get("chosen", {}))

@@ -50,6 +50,8 @@ class OneMinus:
 
     def __call__(self, params: Mapping[str, Any]) -> float:
         """One minus the other parameter, among values by name."""
+        if not isinstance(params, Mapping) or self.name not in params:
+            raise ValueError(f"params={params!r:.80} must be a dict that holds {self.name!r}")
         return 1.0 - params[self.name]
 
 
