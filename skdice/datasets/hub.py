@@ -68,7 +68,11 @@ def from_hf(
     names = getattr(getattr(features[label_column], "feature", None), "names", None)
     if names is None or not (X and isinstance(X[0], (str, tuple))):
         return X, y
-    return X, np.array([[name in row for name in names] for row in y], dtype=int)
+    return X, _indicators(y, names)
+
+
+def _indicators(y: list[Any], names: list[str]) -> np.ndarray:
+    return np.array([[name in row for name in names] for row in y], dtype=int)
 
 
 def _features(dataset: Any) -> Any:

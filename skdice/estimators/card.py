@@ -22,13 +22,27 @@ def model_card(estimator: Model, metrics: dict[str, float], card: dict[str, Any]
     if not all(isinstance(value, Real) for value in metrics.values()):
         raise TypeError(f"metrics={metrics!r} must map names to numbers, as in {{'test F1': 0.47}}")
     native = isinstance(estimator.module_, TaskModel)
+    parts = [
+        f"---\n{_metadata(estimator, metrics, card)}\n---\n",
+        f"# {type(estimator).__name__}\n",
+        _table(("", ""), _settings(estimator, native)),
+        *_data(estimator),
+    ]
+    if metrics:
+        shown = [(_code(metric), f"{value:.4g}") for metric, value in metrics.items()]
+        parts += ["## Scores\n\nAs given by whoever trained the model.\n", _table(("", ""), shown)]
+    return "\n".join([*parts, "## Use\n", *_usage(estimator, native)])
+
+
+def _settings(estimator: Model, native: bool) -> list[tuple[str, str]]:
+    """What was trained, and how."""
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
     at = f" at {_code(estimator.revision)}" if estimator.revision else ""
     epochs = len(estimator.net_.epochs())
     loss = f"{_code(estimator.loss)}, that is {_code(repr(resolve_loss(estimator.loss)))}"
     tuned = getattr(estimator, "tuned_for_", None)
-    rows = [
+    return [
         ("Task", estimator.task.name),
         ("Backbone", f"{name}{at}" if on_hub else "a local folder"),
         ("Architecture", type(estimator.module_.model if native else estimator.module_).__name__),
@@ -40,16 +54,6 @@ def model_card(estimator: Model, metrics: dict[str, float], card: dict[str, Any]
         ("skdice", __version__),
         *((package, version(package)) for package in ("torch", "transformers", "scikit-learn")),
     ]
-    parts = [
-        f"---\n{_metadata(estimator, metrics, card)}\n---\n",
-        f"# {type(estimator).__name__}\n",
-        _table(("", ""), rows),
-        *_data(estimator),
-    ]
-    if metrics:
-        shown = [(_code(metric), f"{value:.4g}") for metric, value in metrics.items()]
-        parts += ["## Scores\n\nAs given by whoever trained the model.\n", _table(("", ""), shown)]
-    return "\n".join([*parts, "## Use\n", *_usage(estimator, native)])
 
 
 def _metadata(estimator: Model, metrics: dict[str, float], card: dict[str, Any]) -> str:

@@ -41,12 +41,7 @@ class Brat(Format):
         return ("entities",) if fits or path.suffix == ".ann" else ()  # which `read` refuses
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
-        folder = source.path
-        files = (p for p in folder.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
-        names = {p.with_suffix("").relative_to(folder).as_posix(): p for p in files}
-        if not names:
-            raise FileNotFoundError(f"no file .txt or .ann below {str(folder)!r}: give a folder")
-        for name, document in sorted(names.items()):
+        for name, document in _documents(source.path):
             text_file, file = (document.with_suffix(s) for s in (".txt", ".ann"))
             text = read_text(text_file, source.encoding)
             if wanted.labelled and not file.is_file():
@@ -67,6 +62,15 @@ class Brat(Format):
                 file = folder / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(text.encode())
+
+
+def _documents(folder: Path) -> list[tuple[str, Path]]:
+    """The documents by name, each with one of its files."""
+    files = (p for p in folder.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
+    names = {p.with_suffix("").relative_to(folder).as_posix(): p for p in files}
+    if not names:
+        raise FileNotFoundError(f"no file .txt or .ann below {str(folder)!r}: give a folder")
+    return sorted(names.items())
 
 
 def _spans(file: Path, encoding: str) -> Iterator[Span]:
