@@ -569,9 +569,17 @@ def test_a_search_over_the_parameters_of_an_objective():
     assert model.scoring == Fbeta(3)
 
 
-def test_a_metric_that_cannot_score_the_classes_says_so():
-    with pytest.raises(ValueError, match="pos_label=1 is not a valid label"):
-        BiasTunedClassifier(GaussianNB(), scoring=f1_score).fit(X, np.array(["a", "b"])[Y])
+def test_a_metric_that_cannot_score_the_classes_is_refused_before_training():
+    class Untrained(GaussianNB):
+        def fit(self, X, y):
+            raise AssertionError
+
+    three = np.arange(600) % 3
+    for scoring in (f1_score, partial(f1_score, pos_label=7)):
+        with pytest.raises(ValueError, match="cannot score these labels"):
+            BiasTunedClassifier(Untrained(), scoring=scoring).fit(X, three)
+    with pytest.raises(ValueError, match="cannot score these labels"):
+        BiasTunedClassifier(Untrained(), scoring=f1_score).fit(X, np.array(["a", "b"])[Y])
 
 
 def test_several_labels_of_any_classifier():

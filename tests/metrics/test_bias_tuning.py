@@ -448,6 +448,16 @@ def test_a_bound_holds_for_new_rows(objective):
     assert holds < n_chosen  # and not by predicting nothing, or everything
 
 
+def test_precision_beside_a_wrong_sure_row():
+    """A false alarm at the top does not end the search."""
+    margins = np.linspace(5, -5, 2000)
+    truth = (margins > 0).astype(int)
+    truth[[0, 30]] = 0
+    found = margins + tune(two_classes(margins, truth), RecallAtPrecision(0.9)).bias > 0
+    assert truth[found].mean() > 0.9
+    assert found[truth == 1].mean() > 0.9
+
+
 def test_a_bound_out_of_reach_is_named():
     margins, truth = drawn_margins(0, 100, 0.3)
     rows = two_classes(margins, truth)

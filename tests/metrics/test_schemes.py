@@ -19,6 +19,7 @@ from skdice.tags.schemes import (
     infer_scheme,
     strict_spans,
     to_tags,
+    transitions,
 )
 
 PREFIXES = {
@@ -196,6 +197,18 @@ def test_conversion_of_prefixes_alone_and_of_plain_tags():
 def test_plain_spans_are_tokens():
     assert get_spans(["N", "V"], "plain") == [("N", 0, 1), ("V", 1, 2)]
     assert get_spans(["O", "N"], "plain") == [("N", 1, 2)]
+
+
+@pytest.mark.parametrize("scheme", TAGGED)
+@settings(deadline=None, max_examples=80)
+@given(st.data())
+def test_transitions_agree_with_the_check(scheme, data):
+    classes = classes_of(scheme)
+    row = data.draw(st.lists(st.integers(0, len(classes) - 1), min_size=1, max_size=5))
+    start, follow, end = transitions(classes, scheme)
+    legal = start[row[0]] and end[row[-1]]
+    legal = legal and all(follow[a, b] for a, b in itertools.pairwise(row))
+    assert (not list(faults([classes[i] for i in row], scheme))) == bool(legal)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from skdice._checks import shown
 from skdice.metrics.decisions.objectives import Fbeta, Objective, Score
@@ -66,6 +69,7 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
             f"scoring={shown(scoring)} must be a function of two arguments, the true and the "
             f"predicted labels{metric}"
         )
+    _check_metric(scoring, kind, classes)
     return scoring
 
 
@@ -76,6 +80,24 @@ def in_full(scoring: Any, objective: Any) -> str:
     if isinstance(objective, Objective):
         return (scoring if isinstance(scoring, Objective) else objective)._in_full()
     return str(getattr(scoring, "__name__", "a function"))
+
+
+def _check_metric(scoring: Any, kind: str, classes: Any) -> None:
+    """Refuse a metric of scikit-learn that cannot score these classes; others are not called."""
+    of = getattr(scoring, "func", scoring)  # of a partial
+    if kind == "spans" or not str(getattr(of, "__module__", "")).startswith("sklearn.metrics"):
+        return
+    sample = np.eye(len(classes), dtype=int) if kind == "labels" else np.asarray(classes)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scoring(sample, sample)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"scoring={shown(scoring)} cannot score these labels ({error}): use a name such as "
+            "'f1_macro', Fbeta of skdice.metrics, or a function that gives it its average and "
+            "pos_label"
+        ) from error
 
 
 def _takes(n: int, function: Callable[..., Any]) -> bool:
