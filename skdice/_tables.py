@@ -1,4 +1,4 @@
-"""Tables as text, and in HTML for notebooks and pages."""
+"""Tables as text, and in HTML for pages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ def escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-def html_table(names: Sequence[str], lines: Sequence[Sequence[str]], caption: str = "") -> str:
+def html_table(names: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A table with the names of its columns, all text escaped."""
-    title = f"<caption>{escaped(caption)}</caption>" if caption else ""
     head = "".join(f"<th>{escaped(name)}</th>" for name in names)
     rows = ("".join(f"<td>{escaped(cell)}</td>" for cell in line) for line in lines)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table>{title}<tr>{head}</tr>{body}</table>"
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def text_table(names: Sequence[str], lines: Sequence[Sequence[str]], caption: str = "") -> str:
@@ -32,23 +31,6 @@ def text_table(names: Sequence[str], lines: Sequence[Sequence[str]], caption: st
         cells = (cell.rjust(size) for cell, size in zip(others, sizes[1:], strict=True))
         texts.append("  ".join([first.ljust(sizes[0]), *cells]).rstrip())
     return "\n".join(texts)
-
-
-class TextTable(str):
-    """A text for the terminal that is a table in a notebook."""
-
-    _html: str
-
-    def __new__(cls, text: str, names: Sequence[str], lines: Sequence[Sequence[str]]) -> TextTable:
-        self = super().__new__(cls, text)
-        self._html = html_table(names, lines)
-        return self
-
-    def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        return str, (str(self),)
-
-    def _repr_html_(self) -> str:
-        return self._html
 
 
 def frame_of(records: Sequence[Any], columns: Sequence[str] | None = None) -> Any:

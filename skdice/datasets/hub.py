@@ -53,9 +53,8 @@ def from_hf(
     (['hi', 'win'], ['ham', 'spam'])
     """
     features = _features(dataset)
-    columns = [text_columns]
-    if not isinstance(text_columns, str):
-        columns = as_row_list("text_columns", text_columns)
+    single = isinstance(text_columns, str)
+    columns = [text_columns] if single else as_row_list("text_columns", text_columns)
     chosen = dataset.select_columns(list(dict.fromkeys([*columns, label_column])))
     rows = [
         {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}

@@ -7,9 +7,6 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from skdice._warn import warn
-from skdice.exceptions import ServingWarning
-
 # What takes the place of a parameter.
 PARAMETERS = {
     "learning_rate": "did you mean lr?",
@@ -24,6 +21,8 @@ VALUES: dict[str, dict[str, str | None]] = {
     "frozen": {"none": None},
     "on_misaligned": {"fix": "expand", "error": "raise"},
 }
+# What such folders cannot be read with.
+GONE = {"label_all_subwords": True, "window_pooling": "logsumexp", "unlabeled": "unknown"}
 # Parameters of such folders that changed no prediction: of estimators, and of losses.
 NEEDLESS = (
     *("resume", "language", "overlapping", "unlabeled", "label_all_subwords"),
@@ -55,19 +54,12 @@ class OldNames(BaseEstimator):
 def as_now(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters that an earlier version saved, by the names and values of this one."""
     params = dict(params)
-    for name, value in (("label_all_subwords", True), ("window_pooling", "logsumexp")):
+    for name, value in GONE.items():
         if params.get(name) == value:
             raise ValueError(
                 f"it was trained with {name}={value!r}, which is gone: read it with the skdice "
                 "that saved it, or fit anew"
             )
-    if params.get("unlabeled") == "unknown":
-        warn(
-            "it was trained with unlabeled='unknown', which is gone: it predicts as before, but "
-            "fit and score take all that y does not mark for no entities. For these give each text "
-            "a region without annotation, (0, len(text), None)",
-            ServingWarning,
-        )
     for name in NEEDLESS:
         params.pop(name, None)
     if "misaligned" in params:

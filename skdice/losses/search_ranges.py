@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """Numbers that a search may try for a loss's parameter.
 
     Parameters

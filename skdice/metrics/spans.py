@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import make_scorer
 
 from skdice._checks import check_choice, checked, printable
-from skdice._tables import TextTable
+from skdice._tables import text_table
 from skdice._types import Rows, Scorer
 from skdice.inputs.sentences import Spans, read_tags, spans_of
 from skdice.metrics.classification import precision_recall_f1
@@ -248,18 +248,13 @@ def span_report(
 
 
 def report_text(table: dict[str, dict[str, float]]) -> str:
-    """The lines of a report; in a notebook, a table."""
+    """The lines of a report."""
     columns = ("precision", "recall", "f1")
     rows = [
         [printable(name), *(f"{entry[c]:.3f}" for c in columns), str(entry["support"])]
         for name, entry in table.items()
     ]
-    names = ["", *columns, "support"]
-    width = max(len(row[0]) for row in rows)
-    lines = [
-        f"{name:>{width}}" + "".join(f"{c:>11}" for c in cells) for name, *cells in [names, *rows]
-    ]
-    return TextTable("\n".join(lines) + "\n", names, rows)
+    return text_table(["", *columns, "support"], rows) + "\n"
 
 
 def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, float]]:

@@ -56,12 +56,11 @@ def loss_space(loss: str, *, prefix: str = "") -> Space:
     resolve_loss(loss)
     FloatDistribution = import_optuna().distributions.FloatDistribution
     space: Space = {f"{prefix}loss": [loss]}
-    for name, values in LOSSES[loss].search_space().items():
-        if isinstance(values, OneMinus):
-            space[f"{prefix}loss__{name}"] = OneMinus(f"{prefix}loss__{values.name}")
+    for name, given in LOSSES[loss].search_space().items():
+        if isinstance(given, OneMinus):
+            space[f"{prefix}loss__{name}"] = OneMinus(f"{prefix}loss__{given.name}")
         else:
-            limits = {"low": values.low, "high": values.high, "log": values.log}
-            space[f"{prefix}loss__{name}"] = FloatDistribution(**limits)
+            space[f"{prefix}loss__{name}"] = FloatDistribution(given.low, given.high, log=given.log)
     return space
 
 

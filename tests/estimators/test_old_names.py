@@ -11,9 +11,8 @@ from skdice import (
     DiceEntityRecognizer,
     DiceTokenClassifier,
 )
-from skdice.estimators.old_names import PARAMETERS, as_now
+from skdice.estimators.old_names import GONE, PARAMETERS, as_now
 from skdice.estimators.storage import _loss_from_json
-from skdice.exceptions import ServingWarning
 from skdice.losses import DiceLoss
 
 
@@ -46,10 +45,8 @@ def test_parameters_of_folders_of_before():
     old |= {"overlapping": "longest", "unlabeled": "negative", "end_loss": None}
     assert as_now(old) == {"frozen": None, "on_misaligned": "raise"}
     assert as_now({"on_misaligned": "fix", "frozen": 4}) == {"on_misaligned": "expand", "frozen": 4}
-    with pytest.warns(ServingWarning, match="unlabeled='unknown', which is gone"):
-        assert as_now({"unlabeled": "unknown", "glued": "skip"}) == {"glued": "skip"}
-    for gone in ({"label_all_subwords": True}, {"window_pooling": "logsumexp"}):
-        with pytest.raises(ValueError, match=rf"{next(iter(gone))}=.*, which is gone"):
-            as_now(gone)
+    for name, value in GONE.items():
+        with pytest.raises(ValueError, match=rf"{name}=.*, which is gone"):
+            as_now({name: value})
     loss = {"name": "dice", "params": {"smooth": 1.0, "ohem_ratio": 2.0, "ema_decay": 0.5}}
     assert _loss_from_json(loss) == DiceLoss(smooth=1.0)

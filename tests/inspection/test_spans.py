@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.inspection import SpanConfusionDisplay, show_tags, span_errors
-from skdice.metrics import span_report
 from skdice.tags.schemes import get_spans
 
 
@@ -135,11 +134,3 @@ def test_printed_errors_show_what_is_wrong_in_80_columns():
     assert "Ann Lee" in top[1]
     assert "type" in top[1]
     assert "missed" in top[2]
-
-
-def test_a_report_is_a_table_in_a_notebook():
-    import pickle
-
-    report = span_report([["B-<b>", "O"]], [["B-<b>", "O"]])
-    assert "<td>&lt;b&gt;</td><td>1.000</td>" in report._repr_html_()
-    assert pickle.loads(pickle.dumps(report)) == report
