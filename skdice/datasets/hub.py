@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from skdice._checks import checked
 from skdice.inputs.rows import as_row_list
@@ -67,18 +67,14 @@ def from_hf(
     names = getattr(getattr(features[label_column], "feature", None), "names", None)
     if names is None or not (X and isinstance(X[0], (str, tuple))):
         return X, y
-    return X, _indicators(y, names)
-
-
-def _indicators(y: list[Any], names: list[str]) -> np.ndarray:
-    return np.array([[name in row for name in names] for row in y], dtype=int)
+    return X, MultiLabelBinarizer(classes=names).fit_transform(y)
 
 
 def _features(dataset: Any) -> Any:
     features = getattr(dataset, "features", None)
     if features is None or not hasattr(dataset, "column_names"):
         what = f"has the splits {list(dataset)}" if isinstance(dataset, dict) else "is no dataset"
-        raise TypeError(f"dataset {what}: give one split, such as dataset['train'], or a path")
+        raise TypeError(f"dataset {what}: give one split, such as dataset['train']")
     return features
 
 
