@@ -19,7 +19,7 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.inspection import next_to_label, suspect_labels
-from skdice.model_selection import LossSearchCV, compare_losses, out_of_fold
+from skdice.model_selection import LossSearchCV, compare_losses, loss_space, out_of_fold
 from skdice.resampling import (
     BackgroundUnderSampler,
     EntityReplacement,
@@ -61,9 +61,14 @@ MODELS = {
     "crf": (lambda _: CRFTagger(), TOKENS, TAGS),
     "tuned": (lambda _: BiasTunedClassifier(DiceClassifier(max_epochs=1)), MANY, OF_MANY),
     "tuned tagger": (lambda b: BiasTunedTagger(text_model(DiceTokenClassifier)(b)), TOKENS, TAGS),
-    "search": (lambda _: LossSearchCV(DiceClassifier(max_epochs=1), n_trials=1), MANY, OF_MANY),
+    "search": (
+        lambda _: LossSearchCV(DiceClassifier(max_epochs=1), loss_space("dice"), n_trials=1),
+        *(MANY, OF_MANY),
+    ),
     "search of texts": (
-        lambda b: LossSearchCV(text_model(DiceSequenceClassifier)(b), n_trials=1),
+        lambda b: LossSearchCV(
+            text_model(DiceSequenceClassifier)(b), loss_space("dice"), n_trials=1
+        ),
         *(TEXTS, LABELS),
     ),
 }

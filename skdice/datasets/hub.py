@@ -55,6 +55,8 @@ def from_hf(
     features = _features(dataset)
     single = isinstance(text_columns, str)
     columns = [text_columns] if single else as_row_list("text_columns", text_columns)
+    if len(columns) not in (1, 2):
+        raise ValueError(f"text_columns={columns} must name one column, or two for a pair")
     chosen = dataset.select_columns(list(dict.fromkeys([*columns, label_column])))
     rows = [
         {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}

@@ -38,7 +38,7 @@ class Source:
     separator, quoting, header : str, bool, bool or None
         How lines become cells of a table, where that was said.
     content : bytes, str, list of (place, value) or None
-        The bytes of standard input, a text, or the rows of a data set; None reads the file.
+        The bytes of standard input, a text, or values; None reads the file.
     """
 
     path: Path

@@ -56,10 +56,7 @@ def as_now(params: dict[str, Any]) -> dict[str, Any]:
     params = dict(params)
     for name, value in GONE.items():
         if params.get(name) == value:
-            raise ValueError(
-                f"it was trained with {name}={value!r}, which is gone: read it with the skdice "
-                "that saved it, or fit anew"
-            )
+            raise ValueError(f"it was trained with {name}={value!r}, which is gone")
     for name in NEEDLESS:
         params.pop(name, None)
     if "misaligned" in params:

@@ -266,7 +266,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
 
 
 def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
-    remedy = ". It is damaged, or another version of skdice wrote it: save the estimator again"
+    remedy = ". It is damaged, or another version of skdice wrote it: fit and save again"
     return backbones.explained(repr(str(folder)), folder, remedy)
 
 

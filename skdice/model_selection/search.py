@@ -41,7 +41,8 @@ def _explain_no_score(study: Any, full: FullFits) -> NoReturn:
     if not errors:
         raise ValueError("no trial has a score: give n_trials or the pruner more room")
     got = ["X", "y", *full.fit_params]
-    raise ValueError(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
+    kind = TypeError if errors[-1].startswith("TypeError: ") else ValueError
+    raise kind(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
 
 
 @dataclass(eq=False, repr=False)
@@ -278,8 +279,9 @@ class LossSearchCV(BaseSearchCV):
         scored = [(mean, params) for mean, params in scored if np.isfinite(mean)]
         if not scored:
             _explain_no_score(heads, full)
-        best = sorted(scored, key=lambda pair: -pair[0])[: self.n_finalists]
-        for _, params in best:
+        ranked = sorted(scored, key=lambda pair: -pair[0])
+        best = list({str(params): params for _, params in ranked}.values())[: self.n_finalists]
+        for params in best:
             study.enqueue_trial(params, skip_if_exists=True)
         return len(best)
 

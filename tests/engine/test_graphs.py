@@ -184,7 +184,7 @@ class Heeds(Loss):
 
     heeds_weights = True
 
-    def forward(self, logits, target, sample_weight=None, mask=None):
+    def forward(self, logits, target, sample_weight=None):
         losses = nn.functional.cross_entropy(logits, target, reduction="none")
         weight = torch.ones_like(losses) if sample_weight is None else sample_weight
         return (weight * losses).sum() / weight.sum()

@@ -300,7 +300,7 @@ def test_no_backbone_waits(kind, tiny_backbones):
 class Looks(Loss):
     """A loss of somebody who looks at its value."""
 
-    def forward(self, logits, target, sample_weight=None, mask=None):
+    def forward(self, logits, target, sample_weight=None):
         loss = nn.functional.cross_entropy(logits, target)
         return loss * 2 if loss > 1 else loss
 
@@ -308,7 +308,7 @@ class Looks(Loss):
 class Moves(Loss):
     """A loss of somebody who moves a constant in each step."""
 
-    def forward(self, logits, target, sample_weight=None, mask=None):
+    def forward(self, logits, target, sample_weight=None):
         weight = torch.ones(logits.shape[-1]).to(logits.device)
         return nn.functional.cross_entropy(logits, target, weight=weight)
 
@@ -316,7 +316,7 @@ class Moves(Loss):
 class Sends(Loss):
     """A loss of somebody who makes one anew in each step."""
 
-    def forward(self, logits, target, sample_weight=None, mask=None):
+    def forward(self, logits, target, sample_weight=None):
         weight = torch.tensor([1.0] * logits.shape[-1], device=logits.device)
         return nn.functional.cross_entropy(logits, target, weight=weight)
 

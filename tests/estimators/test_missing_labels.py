@@ -231,7 +231,7 @@ def test_folds_and_searches():
         assert np.ptp(counts) <= 2
     model = DiceClassifier(max_epochs=1, random_state=0)
     assert out_of_fold(model, X, FRAME, cv=3).predictions.shape == (N, 3)
-    LossSearchCV(model, n_trials=2, cv=2, random_state=0).fit(X, FRAME)
+    LossSearchCV(model, {"loss": ["ce", "dice"]}, n_trials=2, cv=2, random_state=0).fit(X, FRAME)
     BiasTunedClassifier(model, cv=3).fit(X, FRAME)
     early = DiceClassifier(max_epochs=2, early_stopping=True, random_state=0)
     early.fit(X, FRAME)

@@ -160,6 +160,9 @@ class Makers:
     def a_estimator(self, kind: str) -> Any:
         return self.model(kind)
 
+    def a_param_distributions(self, kind: str) -> Any:
+        return {"loss": ["ce"]}
+
     @functools.cache  # noqa: B019
     def a_pipeline(self, kind: str) -> Any:
         from transformers import pipeline

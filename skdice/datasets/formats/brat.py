@@ -69,7 +69,9 @@ def _documents(folder: Path) -> list[tuple[str, Path]]:
     files = (p for p in folder.rglob("*") if p.suffix in (".txt", ".ann") and p.is_file())
     names = {p.with_suffix("").relative_to(folder).as_posix(): p for p in files}
     if not names:
-        raise FileNotFoundError(f"no file .txt or .ann below {str(folder)!r}: give a folder")
+        raise FileNotFoundError(
+            f"no file .txt or .ann below {str(folder)!r}: give a folder of them"
+        )
     return sorted(names.items())
 
 
