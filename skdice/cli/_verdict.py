@@ -16,9 +16,8 @@ from skdice.model_selection.comparison import Comparison
 def meanings(models: list[Candidate]) -> Iterator[str]:
     """Each loss and baseline of the rows with the first line of its docstring."""
     known = LOSSES | BASELINES
-    for name in dict.fromkeys(str(model.loss) for model in models):
-        if name in known:
-            yield f"{name:11}  {str(known[name].__doc__).splitlines()[0]}"
+    for name in dict.fromkeys(str(m.loss) for m in models if str(m.loss) in known):
+        yield f"{name:11}  {str(known[name].__doc__).splitlines()[0]}"
     if any(model.tuned for model in models):
         yield f"{'+ tuned':11}  With a bias for each class, which held-out rows chose for F1."
 

@@ -221,6 +221,6 @@ def _remedy(wrong: _Fault) -> str:
     if wrong.is_of_label:
         return "mend the file, or give on_misaligned='drop' to leave it out"
     return (
-        "mend the file, or give the offsets= that it counts, on_misaligned='expand' to look for "
-        "its text nearby, or on_misaligned='drop' to leave it out"
+        "mend the file, or give offsets='utf16' if it counts these, on_misaligned='expand' to look "
+        "for its text nearby, or on_misaligned='drop' to leave it out"
     )

@@ -35,4 +35,6 @@ def check_options(reader: Callable[..., Any], options: Mapping[str, Any]) -> Non
 def refuse_unknown(owner: str, known: Iterable[str], options: Mapping[str, Any]) -> None:
     """Refuse an option that is not among those of what reads a file, its owner."""
     for name in sorted(set(options) - set(known)):
-        raise TypeError(f"{name}={options[name]!r} is no option of {owner}: leave it out")
+        problem = f"{name}={options[name]!r} is no option of {owner}"
+        remedy = "leave it out, or say what the file holds, as by task='classification' for texts "
+        raise TypeError(f"{problem}: {remedy}with labels, or task='tagging' for tagged sentences")

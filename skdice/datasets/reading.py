@@ -87,7 +87,7 @@ def _refuse_utf16(path: Path, data: bytes) -> None:
     """Refuse bytes of which every second one is 0, without the mark that says why."""
     if len(data) > 7 and not data.startswith(_BOMS) and 4 * data[:400].count(0) > len(data[:400]):
         form = "utf-16-le" if data[0] else "utf-16-be"
-        problem = f"looks like UTF-16 without its mark: give its encoding, such as {form!r}"
+        problem = f"looks like UTF-16 without its mark: give encoding={form!r}"
         raise ValueError(f"{str(path)!r} {problem}")
 
 
