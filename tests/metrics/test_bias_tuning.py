@@ -704,6 +704,7 @@ def test_calibration_error_against_a_loop(rows):
             t, q = map(np.array, zip(*inside, strict=True))
             total += len(inside) / len(rows) * abs(t.mean() - q.mean())
     assert expected_calibration_error(true, p, n_bins=5) == pytest.approx(total, abs=1e-12)
+    assert expected_calibration_error([0, 1], [1.0, 0.95]) == pytest.approx(0.475)  # one bin
 
 
 def test_calibration_error_refuses():

@@ -181,6 +181,20 @@ def test_the_best_heads_are_fitted_in_full(classifier, tmp_path):
     assert more.cv_results_["trial"].tolist() == [0, 1]
 
 
+def test_finalists_are_the_best_heads_each_once(classifier):
+    def surest(model, X, y):
+        return float(model.predict_proba(X).max(axis=1).mean())
+
+    space = {"loss": ["ce", "dice", "focal", "tversky"]}
+    how = dict(scoring=surest, n_trials=12, n_finalists=3, refit=False)
+    found = search(classifier, space, **how).fit(TEXTS, LABELS)
+    heads = zip(found.heads_["params"], found.heads_["mean_test_score"], strict=True)
+    means = {params["loss"]: mean for params, mean in heads}
+    assert len(set(means.values())) == len(means) > 2
+    best = sorted(means, key=means.__getitem__)[:0:-1]
+    assert [params["loss"] for params in found.cv_results_["params"]] == best
+
+
 def test_several_labels_have_no_heads(classifier):
     with pytest.raises(ValueError, match="0/1 rows"):
         search(classifier).fit(TEXTS, np.eye(2, dtype=int)[[0, 1] * 8])
