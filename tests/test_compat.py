@@ -15,8 +15,6 @@ PUBLIC |= {"_asdict", "_fields", "_make", "_replace"}
 # Users make an objective and never call it: the tuned estimators and the displays of skdice do.
 PUBLIC |= {"_asked", "_describe", "_holds", "_in_words", "_least_evidence", "_share", "_value"}
 
-PUBLIC |= {"_frozen_vectors"}  # heads of a search are trained on them
-
 
 def imports(path):
     """Full names of all that a file imports."""

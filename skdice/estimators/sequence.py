@@ -132,10 +132,17 @@ class DiceSequenceClassifier(FromLogits, TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def _frozen_vectors(self, X: Rows) -> np.ndarray:
-        """Vectors of texts or pairs before fine-tuning, of shape (n, hidden_size).
+    def frozen_vectors(self, X: Rows) -> np.ndarray:
+        """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
-        Of a text in several windows their mean, or with ``pooling="max"`` their maximum.
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n, hidden_size)
+            Of a text in several windows their mean, or with ``pooling="max"`` their maximum.
         """
         self._check_params()
         texts, cuts, blank = self.task.inputs(X), Cuts(), unfitted_copy(self)

@@ -175,8 +175,18 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     def _spans(self, X: Data) -> np.ndarray:
         return self._each(self.task.spans, X)
 
-    def _frozen_vectors(self, X: Rows) -> np.ndarray:
-        """Vectors of all words before fine-tuning, of shape (n_words, hidden_size)."""
+    def frozen_vectors(self, X: Rows) -> np.ndarray:
+        """Vectors of every word before fine-tuning, without changing this tagger.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_words, hidden_size)
+            The words of all sentences, one sentence after the other.
+        """
         self._check_params()
         task, sentences = self.task, self.task.inputs(X)
         blank = unfitted_copy(self)

@@ -202,9 +202,9 @@ class EntityCard(TagCard):
             return code
         glued = ', glued="skip"' if skips else ""
         return code.replace(
-            'model("Ann lives in Rome")',
+            f'model("{self.text}")',
             "from skdice.text import pipeline_entities\n"
-            f'pipeline_entities(model, ["Ann lives in Rome."]{glued})',
+            f"pipeline_entities(model, {self.example}{glued})",
         )
 
     def pipeline_caveat(self, model: Model) -> str:

@@ -451,9 +451,9 @@ def test_vectors_of_words_are_those_of_padded_batches(gpu, tiny_backbone, monkey
     monkeypatch.setattr(rows, "TOKENS", 128)
     model = fitted("tagger", tiny_backbone, max_epochs=1)
     X = UNEVEN * 5
-    found = model._frozen_vectors(X)
+    found = model.frozen_vectors(X)
     gpu.on = False
-    np.testing.assert_allclose(found, model._frozen_vectors(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found, model.frozen_vectors(X), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("task", [task for task in MANY if task != "numbers"])

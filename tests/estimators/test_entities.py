@@ -298,9 +298,9 @@ def test_reports_and_pictures(fitted):
 
 
 def test_vectors_of_words(fitted, tiny_backbone):
-    vectors = fitted._frozen_vectors(["the bus, now", "", "rain"])
+    vectors = fitted.frozen_vectors(["the bus, now", "", "rain"])
     tagger = DiceTokenClassifier(backbone=tiny_backbone)
-    of_tokens = tagger._frozen_vectors([["the", "bus", ",", "now"], [], ["rain"]])
+    of_tokens = tagger.frozen_vectors([["the", "bus", ",", "now"], [], ["rain"]])
     np.testing.assert_allclose(vectors, of_tokens, atol=1e-6)
 
 

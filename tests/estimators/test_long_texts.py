@@ -116,7 +116,7 @@ def test_cut_texts_are_counted_once(make):
     assert f"{2 * n} of {2 * len(X)} texts do not fit in max_length=24" in message
     assert share in message
     assert "long_texts='windows'" in message
-    for call in (cut.predict, cut.predict_proba, cut._frozen_vectors):
+    for call in (cut.predict, cut.predict_proba, cut.frozen_vectors):
         assert len(warned(lambda call=call: call(X))) == 1
     assert warned(lambda: cut.predict(SHORT)) == []
     cut.set_params(long_texts="windows")  # acts at once
@@ -194,7 +194,7 @@ def test_vectors_of_windows_are_averaged(tiny_backbone):
         table = features.transform(X)
         np.testing.assert_allclose(table[:2], expected[:2], atol=1e-6)
         model = DiceSequenceClassifier(**settings, pooling=pooling)
-        np.testing.assert_allclose(model._frozen_vectors(X), table, atol=1e-5)
+        np.testing.assert_allclose(model.frozen_vectors(X), table, atol=1e-5)
         model = unfitted_copy(model)
         for text, vector in zip(X, table, strict=True):
             parts = [text[w.start : w.end] for w in model.task.encode(model, [text])]

@@ -46,14 +46,14 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
     fitted.fit(TEXTS, LABELS)
     head = fitted.net_.module_.output_layer
     with torch.no_grad():
-        logits = head(torch.from_numpy(classifier._frozen_vectors(TEXTS)).float()).numpy()
+        logits = head(torch.from_numpy(classifier.frozen_vectors(TEXTS)).float()).numpy()
     np.testing.assert_allclose(softmax(logits, axis=1), fitted.predict_proba(TEXTS), atol=1e-5)
     assert not hasattr(classifier, "net_")
 
     frozen = DiceTokenClassifier(**{**tagger.get_params(), "frozen": "encoder"}).fit(
         SENTENCES, TAGS
     )
-    vectors = tagger._frozen_vectors(SENTENCES)
+    vectors = tagger.frozen_vectors(SENTENCES)
     with torch.no_grad():
         rows = (
             frozen.net_.module_.output_layer(torch.from_numpy(vectors)).double().softmax(1).numpy()
@@ -66,19 +66,19 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
 def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
     X = ["free money", "lunch today"]
     words = [text.split() for text in X]
-    want = classifier._frozen_vectors(X), tagger._frozen_vectors(words)
+    want = classifier.frozen_vectors(X), tagger.frozen_vectors(words)
     for model in (classifier, tagger):
         model.set_params(frozen="encoder")
-    np.testing.assert_array_equal(classifier._frozen_vectors(X), want[0])
-    np.testing.assert_array_equal(tagger._frozen_vectors(words), want[1])
+    np.testing.assert_array_equal(classifier.frozen_vectors(X), want[0])
+    np.testing.assert_array_equal(tagger.frozen_vectors(words), want[1])
     assert classifier.frozen == "encoder"
 
 
 def test_vectors_are_the_same_in_small_blocks(classifier, tagger, monkeypatch):
     asked = (classifier, TEXTS), (tagger, SENTENCES)
-    small = [estimator._frozen_vectors(rows) for estimator, rows in asked]
+    small = [estimator.frozen_vectors(rows) for estimator, rows in asked]
     monkeypatch.setattr(vectors, "BLOCK", 3)
-    large = [estimator._frozen_vectors(rows) for estimator, rows in asked]
+    large = [estimator.frozen_vectors(rows) for estimator, rows in asked]
     for found, expected in zip(large, small, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -86,7 +86,7 @@ def test_vectors_are_the_same_in_small_blocks(classifier, tagger, monkeypatch):
 def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     splits = list(StratifiedKFold(2).split(TEXTS, LABELS))
     found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
-    vectors = classifier._frozen_vectors(TEXTS)
+    vectors = classifier.frozen_vectors(TEXTS)
     Z = vectors * (heads_data.NORM / np.linalg.norm(vectors, axis=1).mean())
     labels = LABELS
     for params, score in zip(found.heads_["params"], found.heads_["mean_test_score"], strict=True):
@@ -107,7 +107,7 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier):
     vectors[y == "spam", :24] += 0.7
 
     class WithVectors(DiceSequenceClassifier):
-        def _frozen_vectors(self, texts):
+        def frozen_vectors(self, texts):
             return vectors.copy()
 
     split = np.arange(100), np.arange(100, 600)

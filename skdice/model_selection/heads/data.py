@@ -48,7 +48,7 @@ class HeadData:
         else:
             self.y, self.known = as_labels(y), None
         if self.is_text:
-            X = estimator._frozen_vectors(X)
+            X = estimator.frozen_vectors(X)
             norms = [np.linalg.norm(X[part], axis=1) for part in blocks(len(X))]
             self.factor = NORM / max(np.concatenate(norms).mean(), np.finfo(np.float32).tiny)
             # Columns are not centred or scaled one by one: with fewer rows than columns, a head
@@ -88,7 +88,7 @@ class HeadData:
 
     def _vectors(self, X: Any) -> Any:
         """The vectors of rows that a scorer asks for, beside those that it was given."""
-        return self.estimator._frozen_vectors(X) * self.factor if self.is_text else np.asarray(X)
+        return self.estimator.frozen_vectors(X) * self.factor if self.is_text else np.asarray(X)
 
     def _places(self, rows: Any) -> Any:
         """Indices of the vectors of some rows, texts or sentences."""
