@@ -156,13 +156,10 @@ def records_in_cells(
     if names is None:
         return []
     values = [(place, [parsed(cell) for cell in cells]) for place, cells in rows]
-    if not always and not any(map(_holds_structure, values[:1000])):
+    structured = any(isinstance(cell, (list, dict)) for _, row in values[:1000] for cell in row)
+    if not always and not structured:
         return []
     return [(f"line {place}", dict(zip(names, cells, strict=True))) for place, cells in values]
-
-
-def _holds_structure(row: tuple[Any, list[Any]]) -> bool:
-    return any(isinstance(cell, (list, dict)) for cell in row[1])
 
 
 def _has_brackets(source: Source, limit: int | None) -> bool:

@@ -55,8 +55,7 @@ def _look(source: Source) -> tuple[Any, list[Found], str | None]:
 
 def _of_text(source: Source) -> list[Found]:
     """The formats of a folder, or of a file that is not JSON; columns have no mark of their own."""
-    held = [(name, task) for name, f in formats().items() for task in f.tasks_of_file(source)]
-    every = [Found(name, task) for name, task in held]
+    every = [Found(name, task) for name, f in formats().items() for task in f.tasks_of_file(source)]
     return [found for found in every if found.format != "conll"] or every
 
 

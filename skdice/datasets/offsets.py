@@ -81,7 +81,8 @@ def _fault_of(part: tuple[Any, Any], ruler: Rulers, unit: str) -> str:
     return f"it lies outside the text, which has {size} {_NAMES[unit]}"
 
 
-def _located(row: Row, text: str, unit: str) -> list[tuple[int, int] | _Fault]:
+def _located(row: Row, text: str, unit: str) -> list[Any]:
+    """The places of the spans of a row, or what is wrong with them."""
     ruler = _ruler(text, unit)
     return [_locate(span, text, ruler, unit) for span in (*row.y.spans, *row.y.checks)]
 
@@ -170,11 +171,9 @@ class _Resolver:
                 if self.how == "raise":
                     raise self._refusal(place, name, where)
                 self.problems.append(f"{place}: {name}: {where.problem}")
-                mended = self._mended(span, where, text)
-            else:
-                mended = where
-            if mended is not None:
-                entities.append((*mended, label))
+                where = self._mended(span, where, text)
+            if where is not None:
+                entities.append((*where, label))
                 scores.append(span.score)
         for token, where in zip(marks.checks, found[len(marks.spans) :], strict=True):
             if isinstance(where, _Fault) and self.how == "raise":

@@ -107,11 +107,9 @@ class Table:
         """What each row holds by the names of its columns; nothing of lines of one text."""
         if self.given is not None:
             return self.given
-        names: Any = self.names
-        if names is None and self.width > 1:
-            names = [*map(str, range(self.width))]
-        if names is None:
+        if self.names is None and self.width == 1:
             return [{} for _ in self.rows]
+        names = self.names or [*map(str, range(self.width))]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"{str(self.path)!r} has two columns {twice[0]!r}: rename one")
         return [dict(zip(names, cells, strict=True)) for _, cells in self.rows]

@@ -23,10 +23,7 @@ _ID = re.compile(r"\d+([-.]\d+)?")
 _CHUNK = re.compile("(N|V|P|ADV|ADJ|CONJ|UC)P|[NPV]C|SBAR|PRT|INTJ|LST")
 # Names of columns, where a first line has them.
 TOKEN_NAMES = ("word", "token", "form", "words", "tokens")
-TAG_NAMES = (
-    *("tag", "label", "ner", "ner_tag", "iob", "pos", "upos"),
-    *("labels", "tags", "ner_tags"),
-)
+TAG_NAMES = ("tag", "label", "ner", "ner_tag", "iob", "pos", "upos", "labels", "tags", "ner_tags")
 SAMPLE = 5_000  # lines, from which the columns are told
 
 
