@@ -39,8 +39,7 @@ class ComparisonDisplay:
 
     def plot(self) -> Self:
         """Draw on a new figure; an axis of scores that are all above 50 % begins there."""
-        models = [model for model in self.comparison.rows if model.runs]
-        measures = self.comparison.averages
+        models, measures = self.comparison.rows, self.comparison.averages
         figure, axes = pyplot().subplots(
             1, len(measures) + 1, figsize=(12, 1.2 + 0.42 * max(len(models), 1)), sharey=True,
             layout="constrained",

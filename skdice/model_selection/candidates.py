@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,9 @@ from skdice.estimators import (
 from skdice.estimators.baselines import crfsuite
 from skdice.estimators.before_folds import check_estimator
 from skdice.estimators.evaluation import ClassScores
-from skdice.inputs.labels import as_labels, read_labels
+from skdice.inputs.labels import read_labels
 from skdice.losses import LOSSES, Loss
 from skdice.losses.base import resolve_loss
-from skdice.metrics.decisions.positive import positive_class
 from skdice.model_selection.intervals import FOUND_NOTHING
 
 BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in place of a loss
@@ -48,8 +47,8 @@ class Candidate:
         return [run[name] for run in self.runs]
 
     def mean(self, name: str) -> float:
-        """Mean over the runs; NaN without any."""
-        return float(np.mean(self.values(name))) if self.runs else float("nan")
+        """Mean over the runs."""
+        return float(np.mean(self.values(name)))
 
     def sd(self, name: str) -> float:
         """Standard deviation over the runs (n - 1); NaN below two."""
@@ -74,11 +73,6 @@ class Candidate:
         return isinstance(self.loss, str) and self.loss in BASELINES
 
     @property
-    def is_loss(self) -> bool:
-        """True if it trains the estimator of the comparison."""
-        return self.loss is not None and not self.is_baseline
-
-    @property
     def depends_on_seed(self) -> bool:
         """True unless it is a baseline by itself, which draws inner folds at most: one run does.
 
@@ -87,11 +81,6 @@ class Candidate:
         if self.loss is None and self.model is not None:
             return any(name.endswith("random_state") for name in self.model.get_params())
         return not self.is_baseline or self.sampler is not None or self.tuned
-
-    @property
-    def has_spread(self) -> bool:
-        """True if several runs tell how far seeds are apart."""
-        return len(self.runs) > 1 and self.depends_on_seed
 
 
 def seeded(model: Any, seed: int) -> Any:
@@ -161,12 +150,12 @@ sampler=RandomOverSampler(), tuned=True)
     return row
 
 
-def model_of_label(label: str) -> Candidate:
+def model_of_label(label: str, runs: list[dict[str, Any]]) -> Candidate:
     """A row of an earlier comparison, whose loss may have been an object."""
     try:
-        return parse_model(label)
+        return replace(parse_model(label), runs=runs)
     except ValueError:
-        return Candidate(label, None)
+        return Candidate(label, runs=runs)
 
 
 def _sampler(name: str, model: str) -> Any:
@@ -192,7 +181,7 @@ def model_of(row: Candidate, estimator: Any) -> Any:
     else:
         model = clone(estimator).set_params(loss=clone(row.loss, safe=False))
         check_estimator(model)
-    if row.sampler is not None and "sampler" in model.get_params(deep=False):
+    if row.sampler is not None and hasattr(model, "sampler"):
         model.set_params(sampler=clone(row.sampler))
     elif row.sampler is not None:
         model = make_pipeline(clone(row.sampler), model)
@@ -227,7 +216,7 @@ class Judged(ClassScores):
     ----------
     fitted : classifier with ``predict``
     estimator : estimator of skdice
-        Whose task and positive class the scores are of.
+        Whose task and `pos_label` the scores are of.
     y : labels that it was fitted on
     """
 
@@ -238,7 +227,6 @@ class Judged(ClassScores):
                 f"{type(fitted).__name__} has no evaluate, which only classifiers of one label a "
                 "row can do without"
             )
-        self.classes_, counts = np.unique(as_labels(y), return_counts=True)
-        self.predict = fitted.predict
+        self.predict, self.classes_ = fitted.predict, labels.classes
         if len(self.classes_) == 2:
-            self.positive_ = positive_class(self.classes_, counts, estimator.pos_label)
+            self.positive_ = self.classes_.tolist().index(estimator.pos_label)

@@ -48,6 +48,7 @@ from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.whole_files import write_text
 
 MOST_SEEDS = 100_000
+BESIDE_SCORES = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)  # in the record of a run
 
 
 @checked
@@ -64,8 +65,6 @@ class Comparison:
         ``sd(name)``.
     settings, environment : dict
         Parameters of the estimator; versions of the packages.
-    measures : tuple of str
-        Names of the scores, in a multi-label problem with ``f1 of <label>`` for each label.
 
     Examples
     --------
@@ -87,16 +86,16 @@ class Comparison:
     rows: list[Candidate]
     settings: dict[str, Any]
     environment: dict[str, str]
-    measures: tuple[str, ...] = ("precision", "recall", "f1")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the scores, in a multi-label problem with ``f1 of <label>`` for each label."""
+        return tuple(name for name in self.rows[0].runs[0] if name not in BESIDE_SCORES)
 
     @property
     def judged(self) -> list[Candidate]:
-        """The rows with runs, without those of which a fit found nothing.
-
-        All rows with runs, if each of them has such a fit.
-        """
-        done = [model for model in self.rows if model.runs]
-        return [model for model in done if not model.n_empty] or done
+        """The rows without those of which a fit found nothing; all, if each has such a fit."""
+        return [model for model in self.rows if not model.n_empty] or self.rows
 
     @property
     def best(self) -> Candidate:
@@ -120,8 +119,7 @@ class Comparison:
         -------
         difference, low, high : float
             At most 0 for the difference of a row that is `judged`; (0, 0, 0) for the best. The ends
-            are NaN for rows that are not judged, with one test row, and for runs that an earlier
-            version wrote.
+            are NaN for rows that are not judged, and with one test row.
 
         Raises
         ------
@@ -133,40 +131,33 @@ class Comparison:
         return self._differences()[id(model)]
 
     def _differences(self) -> dict[int, tuple[float, float, float]]:
-        """What `behind` gives of each row with runs."""
-        if not (judged := self.judged):
-            return {}
-        best = self.best
+        """What `behind` gives of each row."""
+        judged, best = self.judged, self.best
+        known = {id(m): (m.mean("f1") - best.mean("f1"), np.nan, np.nan) for m in self.rows}
         of_judged = differences(judged, judged.index(best))
-        known = dict(zip(map(id, judged), of_judged, strict=True))
-        for model in self.rows:
-            if model.runs:
-                apart = model.mean("f1") - best.mean("f1")
-                known.setdefault(id(model), (apart, np.nan, np.nan))
-        return known
+        return known | dict(zip(map(id, judged), of_judged, strict=True))
 
     def __repr__(self) -> str:
-        """The table in percent, of each row with runs.
+        """The table in percent.
 
         The last column has the difference to the row with the highest F1, and its interval as
         `behind` gives it. A single row is compared with none.
         """
-        models, known = [model for model in self.rows if model.runs], self._differences()
+        models, known, of = self.rows, self._differences(), self.settings
         averages = [name for name in self.averages if name != "f1"]
-        spread = "F1 ± sd" if any(model.has_spread for model in models) else "F1"
+        spread = "F1 ± sd" if any(len(model.runs) > 1 for model in models) else "F1"
         names = ["row", *(name.replace("_", " ").replace("f1", "F1") for name in averages), spread]
         lines = []
         for model in models:
             means = (f"{100 * model.mean(name):.1f}" for name in (*averages, "f1"))
             lines.append([model.label, *means])
-            if model.has_spread:
+            if len(model.runs) > 1:
                 lines[-1][-1] += f" ± {100 * model.sd('f1'):.1f}"
             if len(models) > 1:
                 lines[-1].append(model.empty_note or self._apart(model, *known[id(model)]))
         names += ["to the highest"] * (len(models) > 1)
-        of = self.settings
-        sizes = f"; {of['n_train']} training and {of['n_test']} test rows" if "n_test" in of else ""
-        table = text_table(names, lines, f"in % ({self.measure}{sizes})")
+        sizes = f"{of['n_train']} training and {of['n_test']} test rows"
+        table = text_table(names, lines, f"in % ({self.measure}; {sizes})")
         return "\n".join(filter(None, [table, self.interval_note]))
 
     def _apart(self, model: Candidate, apart: float, low: float, high: float) -> str:
@@ -194,18 +185,17 @@ class Comparison:
         Returns
         -------
         pandas.DataFrame or list of dict
-            A row for each of `rows` with runs: ``row``, its label; the `measures`; ``f1_sd`` over
+            A row for each of `rows`: ``row``, its label; the `measures`; ``f1_sd`` over
             ``n_runs``; and what `behind` gives, as ``to_best``, ``low`` and ``high``. A list where
             pandas is not installed.
         """
         records = []
         known = self._differences()
         for model in self.rows:
-            if model.runs:
-                scores = {name: model.mean(name) for name in self.measures}
-                apart = dict(zip(("to_best", "low", "high"), known[id(model)], strict=True))
-                spread = {"f1_sd": model.sd("f1"), "n_runs": len(model.runs)}
-                records.append({"row": model.label, **scores, **spread, **apart})
+            scores = {name: model.mean(name) for name in self.measures}
+            apart = dict(zip(("to_best", "low", "high"), known[id(model)], strict=True))
+            spread = {"f1_sd": model.sd("f1"), "n_runs": len(model.runs)}
+            records.append({"row": model.label, **scores, **spread, **apart})
         return frame_of(records)
 
     @property
@@ -217,9 +207,8 @@ class Comparison:
     def to_json(self, path: str | Path) -> Path:
         """Write all figures; the file takes its place when it is complete."""
         rows = [{"label": model.label, "runs": model.runs} for model in self.rows]
-        kept = ("measure", "settings", "environment")
-        all_of_it = {**{name: getattr(self, name) for name in kept}, "rows": rows}
-        write_text(Path(path), json.dumps(all_of_it, indent=2, ensure_ascii=False) + "\n")
+        of = {"measure": self.measure, "settings": self.settings, "environment": self.environment}
+        write_text(Path(path), json.dumps(of | {"rows": rows}, indent=2, ensure_ascii=False) + "\n")
         return Path(path)
 
     def take_runs(self, path: Path) -> None:
@@ -228,7 +217,7 @@ class Comparison:
             earlier = parse_json(path.read_text(encoding="utf-8"), str(path))
             same = earlier["settings"]["identity"] == self.settings["identity"]
             runs = {str(row["label"]): list(row["runs"]) for row in earlier["rows"] if row["runs"]}
-            measure = str(earlier["measure"])
+            self.measure = str(earlier["measure"])
         except (ValueError, LookupError, TypeError) as error:
             raise ValueError(f"resume_from={str(path)!r} holds no comparison: {error}") from error
         if not same:
@@ -236,15 +225,9 @@ class Comparison:
                 f"resume_from={str(path)!r} holds a comparison of other data, settings or "
                 "versions: give another file, or delete this one"
             )
-        self.measure = measure
-        asked = [model.label for model in self.rows]
-        others = [label for label in runs if label not in asked]
-        self.rows = [*self.rows, *map(model_of_label, others)]
-        beside = ("seed", "seconds", F1_WITHOUT, FOUND_NOTHING)
         for model in self.rows:
-            model.runs = runs.get(model.label, [])
-            for run in model.runs:
-                self.measures = tuple(name for name in run if name not in beside)
+            model.runs = runs.pop(model.label, [])
+        self.rows = [*self.rows, *(model_of_label(*other) for other in runs.items())]
 
 
 @checked
@@ -309,19 +292,18 @@ def compare_losses(
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
     chosen = _seeds(seeds)
-    data = _checked_data(estimator, X, y, X_test, y_test, X_val, y_val)
+    data = _checked_data(estimator, _Data(X, y, X_test, y_test, X_val, y_val))
     estimator = clone(with_pos_label(estimator, data.y))
     models = candidates_of(losses, estimator)
     for model in models:
         _check_row(model, estimator, data, chosen[0])
-    of_losses = [model for model in models if model.is_loss]
+    of_losses = [model for model in models if model.loss is not None and not model.is_baseline]
     check_factors(estimator, [model.loss for model in of_losses], data.X, data.y)
-    packages = environment()
-    settings = _settings(estimator, data, chosen, packages)
+    settings = _settings(estimator, data, chosen)
     drawing = [model for model in of_losses if model.sampler is not None]
-    if drawing and _has_sampler(estimator) and given(estimator, "max_epochs") == "auto":
+    if drawing and hasattr(estimator, "sampler") and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
-    comparison = Comparison("", models, settings, packages)
+    comparison = Comparison("", models, settings, environment())
     if resume_from is not None and Path(resume_from).exists():
         comparison.take_runs(Path(resume_from))
     elif resume_from is not None:
@@ -369,10 +351,9 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     return [int(seed) for seed in numbers]
 
 
-def _checked_data(
-    estimator: Any, X: Any, y: Any, X_test: Any, y_test: Any, X_val: Any, y_val: Any
-) -> _Data:
+def _checked_data(estimator: Any, data: _Data) -> _Data:
     """The rows; without test rows a fifth is held out. Refuses what cannot be scored."""
+    X, y, X_test, y_test, X_val, y_val = data
     for name, value in (("X", X), ("y", y)):
         if value is None:
             raise ValueError(f"{name}=None: give training data")
@@ -380,8 +361,7 @@ def _checked_data(
         raise ValueError("X_test and y_test belong together: give both, or none of them")
     check_consistent_length(X, y)
     if y_test is None:
-        given_seed = getattr(estimator, "random_state", None)
-        seed = int(given_seed) if isinstance(given_seed, Integral) else 0
+        seed = estimator.random_state if isinstance(estimator.random_state, Integral) else 0
         train, test = rows_to_test(estimator.task, X, y, seed)
         (X, X_test), (y, y_test) = ((take(v, train), take(v, test)) for v in (X, y))
     estimator.task.check_test(y, y_test)
@@ -389,10 +369,6 @@ def _checked_data(
     for rows, truth in ((X_test, y_test), (X_val, y_val)):
         check_consistent_length(rows, truth)
     return _Data(X, y, X_test, y_test, X_val, y_val)
-
-
-def _has_sampler(estimator: Any) -> bool:
-    return "sampler" in estimator.get_params(deep=False)
 
 
 def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None:
@@ -405,7 +381,7 @@ def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None
             raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
         if model.tuned and data.y_val is None:
             check_folds(seeded(model.model, seed), data.X, targets)
-        if model.sampler is not None and _has_sampler(estimator):
+        if model.sampler is not None and hasattr(estimator, "sampler"):
             check_sampler(model.sampler)
             draw_rows(model.sampler, drawn, seed)
         elif model.sampler is not None:
@@ -414,9 +390,7 @@ def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None
         raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
 
 
-def _settings(
-    estimator: Any, data: _Data, seeds: list[int], packages: dict[str, str]
-) -> dict[str, Any]:
+def _settings(estimator: Any, data: _Data, seeds: list[int]) -> dict[str, Any]:
     """What the file of a comparison says of it, with a digest that tells it from others."""
     varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
     params = {name: v for name, v in estimator.get_params().items() if name not in varied}
@@ -424,19 +398,15 @@ def _settings(
         name: v for name, v in params.items() if isinstance(v, plain) and "__" not in name
     }
     n_val = 0 if data.y_val is None else len(data.y_val)
-    settings |= {"seeds": seeds, "n_train": len(data.y), "n_val": n_val}
-    versions = {name: value for name, value in packages.items() if name != "date"}
-    identity = digest(
-        data.X, data.y, data.X_test, data.y_test, data.X_val, data.y_val, params, versions
-    )
-    return {**settings, "n_test": len(data.y_test), "identity": identity}
+    settings |= {"seeds": seeds, "n_train": len(data.y), "n_val": n_val, "n_test": len(data.y_test)}
+    versions = {name: value for name, value in environment().items() if name != "date"}
+    return {**settings, "identity": digest(*data, params, versions)}
 
 
 def _run(comparison: Comparison, model: Candidate, estimator: Any, seed: int, data: _Data) -> None:
     """Fit one row with one seed, and keep its scores on the test rows."""
     fitted = seeded(model.model, seed)
-    validated = has_fit_parameter(fitted, "X_val")
-    held = {"X_val": data.X_val, "y_val": data.y_val} if validated else {}
+    held = {"X_val": data.X_val, "y_val": data.y_val} if has_fit_parameter(fitted, "X_val") else {}
     started = time.perf_counter()
     fitted.fit(data.X, data.y, **held)
     seconds = time.perf_counter() - started
@@ -445,8 +415,7 @@ def _run(comparison: Comparison, model: Candidate, estimator: Any, seed: int, da
     if not hasattr(fitted, "evaluate"):
         fitted = Judged(fitted, estimator, data.y)
     figures = scores_and_parts(fitted, data.X_test, data.y_test)
-    names = tuple(name for name in figures if name not in (F1_WITHOUT, FOUND_NOTHING))
-    comparison.measure, comparison.measures = fitted.task.measure(fitted), names
+    comparison.measure = fitted.task.measure(fitted)
     model.runs.append({"seed": seed, **figures, "seconds": seconds})
 
 

@@ -112,8 +112,8 @@ def differences(models: Sequence[Any], to: int) -> list[tuple[float, float, floa
 
 def _of_seeds(models: Sequence[Any]) -> tuple[np.ndarray, int]:
     """The variance of each mean F1 that is due to seeds, and the degrees of freedom of all."""
-    several = [m.values("f1") for m in models if m.depends_on_seed and len(m.runs) > 1]
-    # A model that gives the same with every seed tells nothing of the others.
+    several = [m.values("f1") for m in models]
+    # A model that has one run, or gives the same with every seed, tells nothing of the others.
     several = [values for values in several if np.ptp(values) > 0]
     n_free = sum(len(values) - 1 for values in several)
     spread = sum((len(values) - 1) * np.var(values, ddof=1) for values in several)
@@ -130,10 +130,8 @@ def _half_widths(of_parts: np.ndarray, seeds: np.ndarray, n_free: int, to: int) 
     n_models, n = of_parts.shape
     centred = of_parts - of_parts.mean(axis=1, keepdims=True)
     rows = (n - 1) / n * centred @ centred.T
-    values, vectors = np.linalg.eigh(rows)
-    root = vectors * np.sqrt(np.clip(values, 0, None))
     rng = np.random.default_rng(0)
-    parts = rng.standard_normal((N_DRAWS, n, n_models)) @ root.T
+    parts = rng.multivariate_normal(np.zeros(n_models), rows, (N_DRAWS, n), method="eigh")
     means = parts.sum(axis=1) / np.sqrt(n)
     means += rng.standard_normal(means.shape) * np.sqrt(seeds)
     parts -= parts.mean(axis=1, keepdims=True)
