@@ -29,21 +29,19 @@ def check_scores(scoring: Any, y: Any) -> None:
     """
     if not isinstance(scoring, str):
         return
-    if holds_tags(y):
-        raise ValueError(
-            f"scoring={scoring!r} cannot score y, which holds lists: leave scoring out, or give "
-            "span_f1_scorer of skdice.metrics for tags, class_f1_scorer for labels"
-        )
-    true = np.asarray(plain_values(y, "y"))
-    rows = np.zeros((len(true), 1))
     try:
+        if holds_tags(y):
+            raise ValueError("it holds lists")
+        true = np.asarray(plain_values(y, "y"))
+        rows = np.zeros((len(true), 1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             get_scorer(scoring)(DummyClassifier().fit(rows, true), rows, true)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"scoring={scoring!r} cannot score y ({error}): leave scoring out, or give "
-            "class_f1_scorer of skdice.metrics, or a name such as 'f1_macro'"
+            f"scoring={scoring!r} cannot score y ({error}): leave scoring out, or give a scorer of "
+            "skdice.metrics, class_f1_scorer or for tags span_f1_scorer, or a name such as "
+            "'f1_macro'"
         ) from error
 
 
@@ -62,14 +60,17 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, groups: Any = None) -> l
     indexable(X, y)  # refuses rows that are none, so that what is left is due to cv
     if groups is not None:
         check_groups(groups, len(y))
+    cv = 5 if cv is None else cv
     try:
         if classifier:  # scikit-learn reads no lists of names
             y = as_labels(y, missing=True)
-            cv = _of_several(cv) if y.ndim == 2 else cv
-        folds = list(check_cv(cv, y, classifier=classifier).split(X, y, groups=groups))
-        rows = np.arange(len(y))
-        for train, test in folds:
-            rows[np.asarray(train)], rows[np.asarray(test)]  # refuses other rows
+            if y.ndim == 2 and isinstance(cv, Integral):
+                cv = MultilabelStratifiedKFold(int(cv))
+        splits, rows = check_cv(cv, y, classifier=classifier), np.arange(len(y))
+        folds = [
+            (rows[np.asarray(train)], rows[np.asarray(test)])  # refuses other rows
+            for train, test in splits.split(X, y, groups=groups)
+        ]
     except (TypeError, AttributeError, ValueError, IndexError) as error:
         raise ValueError(f"cv={shown(cv)} does not split X and y: {error}") from error
     if not folds:
@@ -78,13 +79,6 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, groups: Any = None) -> l
             "generator is empty after its first use"
         )
     return folds
-
-
-def _of_several(cv: Any) -> Any:
-    """The splitter of a number of folds, where rows have several labels."""
-    if cv is None or isinstance(cv, Integral):
-        return MultilabelStratifiedKFold(5 if cv is None else int(cv))
-    return cv
 
 
 def check_classes(y: Any, splits: list[Any]) -> None:

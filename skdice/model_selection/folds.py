@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_consistent_length
 
 from skdice._checks import check_has, checked, shown
 from skdice._types import Data, Rows
@@ -107,20 +106,19 @@ def out_of_fold(
     params = dict(params or {})
     check_has("estimator", estimator, "fit", "predict", "get_params")
     check_given(y, "a target for each row")
-    check_consistent_length(X, y)
     check_rows(estimator, X, y)
     classifies = is_classifier(estimator)
     if groups is not None:
         cv = group_folds(cv, classifies and as_labels(y, missing=True).ndim == 1)
     splits = folds_of(cv, X, y, classifies, groups=groups)
-    n, tests = len(y), [np.arange(len(y))[test] for _, test in splits]
-    if not np.array_equal(np.sort(np.concatenate(tests)), np.arange(n)):
+    tests = [test for _, test in splits]
+    if not np.array_equal(np.sort(np.concatenate(tests)), np.arange(len(y))):
         raise ValueError(
             f"cv={shown(cv)} leaves rows out or repeats them: each row must be held out once, as "
             "by KFold"
         )
     estimator = with_pos_label(estimator, y)
-    jobs = (delayed(_held_out)(estimator, X, y, *split, params) for split in splits)
+    jobs = (delayed(_held_out)(estimator, X, y, fold, params) for fold in splits)
     parts: list[Any] = list(Parallel(n_jobs=n_jobs)(jobs))
     predictions, tables, classes = map(list, zip(*parts, strict=True))
     order = np.argsort(np.concatenate(tests), kind="stable")
@@ -133,17 +131,10 @@ def out_of_fold(
     return OutOfFold(np.concatenate(predictions)[order], probabilities, folds[order])
 
 
-def _held_out(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    train: np.ndarray,
-    test: np.ndarray,
-    params: dict[str, Any],
-) -> tuple[Any, Any, Any]:
+def _held_out(estimator: Any, X: Any, y: Any, fold: Any, params: Any) -> tuple[Any, Any, Any]:
     """Predictions and probabilities of the rows of one fold, and the classes of their model."""
-    train, held = (np.arange(len(y))[part] for part in (train, test))
-    held, model = take(X, held), fitted_on(estimator, X, y, train, params)
+    train, test = fold
+    held, model = take(X, test), fitted_on(estimator, X, y, train, params)
     classes, table = None, None
     if hasattr(model, "predict_proba"):
         classes, table = probabilities_of(model, held)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import zip_longest
 from numbers import Integral, Real
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -21,28 +23,23 @@ from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators.before_folds import check_factors, check_rows, with_pos_label
+from skdice.inputs.rows import check_given
 from skdice.inputs.sentences import holds_tags
 from skdice.losses import Loss
-from skdice.model_selection.checks import (
-    check_classes,
-    check_scores,
-    folds_of,
-    weights_of,
-)
+from skdice.model_selection.checks import check_classes, check_scores, folds_of, weights_of
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads
-from skdice.model_selection.spaces import as_spaces, check_space, import_optuna
+from skdice.model_selection.spaces import as_spaces, check_space, import_optuna, suggest
 from skdice.model_selection.studies import identity_of, new_study, open_study, optuna_log
-from skdice.model_selection.trials import FullFits, cv_results, ended_trials
+from skdice.model_selection.trials import FullFits, ended_trials
 
 
-def _explain_no_score(study: Any, full: FullFits) -> NoReturn:
+def _explain_no_score(study: Any) -> NoReturn:
     """Raise the error of the last trial that failed, or say that there was none."""
     errors = [record.error for _, record in ended_trials(study) if record.error]
     if not errors:
         raise ValueError("no trial has a score: give n_trials or the pruner more room")
-    got = ["X", "y", *full.fit_params]
     kind = TypeError if errors[-1].startswith("TypeError: ") else ValueError
-    raise kind(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
+    raise kind(f"every trial failed, the last with: {errors[-1]}")
 
 
 @dataclass(eq=False, repr=False)
@@ -178,6 +175,8 @@ class LossSearchCV(BaseSearchCV):
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
 
+    return_train_score: ClassVar[bool] = False  # which scikit-learn's table of results asks for
+
     def __sklearn_tags__(self) -> Tags:
         return get_tags(self.estimator)
 
@@ -210,9 +209,15 @@ class LossSearchCV(BaseSearchCV):
         check_alone(type(self).__name__)
         self._check_jobs()
         scorer = check_scoring(self.estimator, self.scoring)
+        check_given(y, "a target for each row")
         X, y, groups = indexable(X, y, params.pop("groups", None))
         check_rows(self.estimator, X, y)
-        splits = self._check_data(X, y, groups)
+        classifies = is_classifier(self.estimator)
+        splits = folds_of(self.cv, X, y, classifies, groups)
+        if classifies:
+            check_classes(y, splits)
+        if classifies or holds_tags(y):
+            check_scores(self.scoring, y)
         spaces = as_spaces(self.param_distributions)
         losses = check_space(self.estimator, spaces)
         check_factors(self.estimator, losses, X, y)
@@ -221,16 +226,17 @@ class LossSearchCV(BaseSearchCV):
         full = FullFits(
             with_pos_label(self.estimator, y), spaces, X, y, splits, params, scorer,
             weights_of(scorer, params.get("sample_weight")), self.error_score,
-            prunes=self.pruner is not None, seed=self._seed(),
+            prunes=self.pruner is not None,
+            seed=draw_seed(self.random_state) if self.optuna_sampler is None else None,
         )  # fmt: skip
         self.n_splits_: int = len(splits)
         self.scorer_, self.multimetric_ = scorer, False
         self.strategy_: str = self._choose(full, losses)
         self._search(full, identity_of(self, spaces, splits))
         if not hasattr(self, "best_index_"):
-            _explain_no_score(self.study_, full)
+            _explain_no_score(self.study_)
         if self.refit:
-            self._refit(full, X, y, params)
+            self._refit(full)
         return self
 
     def _check_jobs(self) -> None:
@@ -246,7 +252,7 @@ class LossSearchCV(BaseSearchCV):
         """Run the trials, and set the attributes that hold their results."""
         of_heads, n_trials = self.strategy_ == "shared" and not full.is_text, self.n_trials
         with optuna_log(self.verbose):
-            study = open_study(self, identity, self.study_name)
+            study = open_study(self, identity)
             try:
                 if self.strategy_ == "shared" and full.is_text:
                     n_trials = self._propose(full, study)
@@ -274,58 +280,60 @@ class LossSearchCV(BaseSearchCV):
         """Train heads, put the most promising settings into the study's queue; return how many."""
         heads = new_study(self)
         self._optimize(full, self.n_trials, True, heads)
-        self.heads_: dict[str, Any] = cv_results(heads, len(full.splits), full.spaces)
-        scored = [(record.mean, trial.params) for trial, record in ended_trials(heads)]
-        scored = [(mean, params) for mean, params in scored if np.isfinite(mean)]
+        self.heads_: dict[str, Any] = self._table(heads, full)
+        scored = [(r.mean, trial.params) for trial, r in ended_trials(heads) if np.isfinite(r.mean)]
         if not scored:
-            _explain_no_score(heads, full)
+            _explain_no_score(heads)
         ranked = sorted(scored, key=lambda pair: -pair[0])
         best = list({str(params): params for _, params in ranked}.values())[: self.n_finalists]
         for params in best:
             study.enqueue_trial(params, skip_if_exists=True)
         return len(best)
 
-    def _seed(self) -> int | None:
-        """The seed of Optuna's own sampler; None of a sampler that is given, and without a seed."""
-        if self.optuna_sampler is not None or self.random_state is None:
-            return None
-        return draw_seed(self.random_state)
-
     def _collect(self, study: Any, full: FullFits) -> None:
         """Set the attributes that hold the results of all trials."""
         self.study_ = study
-        self.cv_results_: dict[str, Any] = cv_results(study, len(full.splits), full.spaces)
+        if not ended_trials(study):
+            return
+        self.cv_results_: dict[str, Any] = self._table(study, full)
         means, empty = self.cv_results_["mean_test_score"], self.cv_results_["n_empty"] > 0
-        if (np.isfinite(means) & ~empty).any():
-            means = np.where(empty, np.nan, means)
-        if np.isfinite(means).any():
-            self.best_index_: int = int(np.nanargmax(means))
-            self.best_params_: dict[str, Any] = self.cv_results_["params"][self.best_index_]
-            self.best_score_: float = float(means[self.best_index_])
+        best = max(range(len(means)), key=lambda i: (np.isfinite(means[i]), not empty[i], means[i]))
+        if np.isfinite(means[best]):
+            self.best_index_: int = best
+            self.best_params_: dict[str, Any] = self.cv_results_["params"][best]
+            self.best_score_: float = float(means[best])
 
-    def _refit(self, full: FullFits, X: Any, y: Any, params: dict[str, Any]) -> None:
+    def _table(self, study: Any, full: FullFits) -> dict[str, Any]:
+        """`cv_results_` of a study, in scikit-learn's form."""
+        from optuna.trial import FixedTrial
+
+        trials, records = zip(*ended_trials(study), strict=True)
+        params = [suggest(FixedTrial(trial.params), full.spaces) for trial in trials]
+        folds = [
+            {"fit_time": seconds, "score_time": np.nan, "test_scores": score}
+            for record in records
+            for _, seconds, score in zip_longest(
+                full.splits, record.fit_time, record.scores, fillvalue=np.nan
+            )
+        ]
+        more = {
+            "trial": [trial.number for trial in trials],
+            "state": np.array([trial.state.name for trial in trials], dtype=object),
+            "n_empty": [record.n_empty for record in records],
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of trials without a score
+            table = self._format_results(params, len(full.splits), folds, more)
+        return {name: column for name, column in table.items() if "score_time" not in name}
+
+    def _refit(self, full: FullFits) -> None:
         """Fit the best parameters on all rows."""
         started = time.perf_counter()
-        data = [X] if y is None else [X, y]
-        self.best_estimator_: Any = full.model(self.best_params_).fit(*data, **params)
+        best = full.model(self.best_params_)
+        self.best_estimator_: Any = best.fit(full.X, full.y, **full.fit_params)
         self.refit_time_: float = time.perf_counter() - started
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_: np.ndarray = self.best_estimator_.feature_names_in_
-
-    def _check_data(self, X: Any, y: Any, groups: Any) -> list[Any]:
-        """The folds; refuses data and folds with which trials cannot be scored."""
-        classifies = is_classifier(self.estimator)
-        if y is None and get_tags(self.estimator).target_tags.required:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None"
-            )
-        splits = folds_of(self.cv, X, y, classifies, groups=groups)
-        if classifies:
-            check_classes(y, splits)
-        if y is not None and (classifies or holds_tags(y)):
-            check_scores(self.scoring, y)
-        return splits
 
     def _choose(self, full: FullFits, losses: list[Loss]) -> str:
         """The strategy: heads where it is asked for, or where they equal the full fits."""

@@ -66,15 +66,13 @@ def loss_space(loss: str, *, prefix: str = "") -> Space:
 
 def as_spaces(param_distributions: Any) -> list[Space]:
     """The search space as a list of dicts; refuses an empty space and bad distributions."""
-    spaces = param_distributions
-    spaces = [spaces] if isinstance(spaces, Mapping) else spaces
-    if not isinstance(spaces, Sequence) or not all(isinstance(space, Mapping) for space in spaces):
-        raise TypeError(
-            f"param_distributions={param_distributions!r} must be a dict from parameter to a "
-            "distribution, or a list of such dicts"
+    one = isinstance(param_distributions, Mapping)
+    spaces = [param_distributions] if one else list(param_distributions)
+    if not spaces or not all(isinstance(space, Mapping) and space for space in spaces):
+        raise ValueError(
+            "param_distributions is empty, or holds what is no dict or an empty one: give a dict "
+            "from parameter to a distribution, or a list of such dicts"
         )
-    if not spaces or not all(spaces):
-        raise ValueError("param_distributions is empty: name at least one parameter to search")
     for name, values in chain.from_iterable(space.items() for space in spaces):
         choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
         distribution = import_optuna().distributions.BaseDistribution
@@ -133,7 +131,7 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
         for params in _settings(space):
             params = _completed(space, params)
             try:
-                losses = _checked_losses(with_params(estimator, params))
+                possible += _checked_losses(with_params(estimator, params))
             except (ValueError, TypeError, AttributeError) as error:
                 hints = [
                     f"; what not every {name} has takes a list of dicts, one for each {name}"
@@ -145,7 +143,6 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
                     f"param_distributions holds {params!r}, which cannot be set on {estimator!r}: "
                     f"{error}{''.join(hints[:1])}"
                 ) from error
-            possible += losses.values()
     return possible
 
 
@@ -171,15 +168,14 @@ def _tried(values: Any) -> list[Any]:
     return list(getattr(values, "choices", values))
 
 
-def _checked_losses(model: Any) -> dict[str, Loss]:
-    """The losses in an estimator by their parameters' names; skdice's parameters are checked."""
-    parts = {"": model, **model.get_params(deep=True)}
-    losses = {name: value for name, value in parts.items() if isinstance(value, Loss)}
-    for name, part in parts.items():
-        if hasattr(part, "task") and not isinstance(part, type):  # an estimator of skdice
+def _checked_losses(model: Any) -> list[Loss]:
+    """The losses in an estimator; the parameters of estimators of skdice are checked."""
+    losses: list[Loss] = []
+    for part in (model, *model.get_params(deep=True).values()):
+        if isinstance(part, Loss):
+            losses.append(part)
+        elif hasattr(part, "task") and not isinstance(part, type):  # an estimator of skdice
             part._validate_params()
-            for parameter, kinds in part._parameter_constraints.items():
-                value = getattr(part, parameter)
-                if value is not None and isinstance(kinds, list) and Loss in kinds:
-                    losses[f"{name}__{parameter}".removeprefix("__")] = check_given(value)
+            if hasattr(part, "loss"):
+                losses.append(check_given(part.loss))
     return losses

@@ -51,10 +51,8 @@ def as_storage(storage: Any) -> Any:
     """A storage for Optuna: a path is an SQLite file, and a database gets a heartbeat."""
     if not isinstance(storage, (str, Path)):
         return storage
-    if not str(storage):  # to SQLite it is a database that ends with the process
-        raise ValueError("it is empty")
     storages, url = import_optuna().storages, str(storage)
-    url = url if "://" in url else f"sqlite:///{url}"
+    url = url if "://" in url else f"sqlite:///{Path(storage).absolute()}"
     waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Optuna calls the heartbeat experimental
@@ -64,47 +62,44 @@ def as_storage(storage: Any) -> Any:
         )
 
 
-def new_study(search: Any, **where: Any) -> Any:
+def new_study(search: Any, storage: Any = None, name: str | None = None) -> Any:
     """A study with the sampler and the pruner of a search, in memory or in a storage."""
     pruner = MedianOfStep() if search.pruner == "median" else search.pruner
-    how = {
-        "sampler": search.optuna_sampler,
-        "pruner": pruner or import_optuna().pruners.NopPruner(),
-    }
-    return import_optuna().create_study(direction="maximize", **how, **where)
+    return import_optuna().create_study(
+        storage=as_storage(storage),
+        sampler=search.optuna_sampler,
+        pruner=pruner or import_optuna().pruners.NopPruner(),
+        study_name=name,
+        direction="maximize",
+        load_if_exists=True,
+    )
 
 
-def open_study(search: Any, identity: str, name: str | None) -> Any:
+def open_study(search: Any, identity: str) -> Any:
     """The study of a search in its storage; refuses a study of another search."""
-    failure: Exception | None = None
-    for wait in (0, 0.1, 0.2, 0.4):
-        time.sleep(wait)  # processes that start together may collide as they make the tables
+    storage, name = search.storage, search.study_name
+    for wait in (0.1, 0.2, 0.4, None):  # seconds
         try:
-            known = {"study_name": name, "load_if_exists": name is not None}
-            study = new_study(search, storage=as_storage(search.storage), **known)
+            study = new_study(search, storage, name)
             break
         except Exception as error:
-            failure = error
-    else:
-        raise ValueError(
-            f"storage={search.storage!r} with study_name={name!r} cannot be used: "
-            f"{type(failure).__name__}: {str(failure).splitlines()[0]}: give a new file, one that "
-            "a search wrote, the URL of a database, or an Optuna storage"
-        ) from failure
-    _check_same(study, identity)
-    study.set_user_attr("search", identity)
-    return study
-
-
-def _check_same(study: Any, identity: str) -> None:
-    """Refuse a study of another search."""
-    usual = None if study.get_trials(deepcopy=False) else identity  # of an empty one
+            if wait is None:
+                raise ValueError(
+                    f"storage={storage!r} with study_name={name!r} cannot be used: "
+                    f"{type(error).__name__}: {str(error).splitlines()[0]}: give a new file, one "
+                    "that a search wrote, the URL of a database, or an Optuna storage"
+                ) from error
+            time.sleep(wait)  # processes that start together may collide as they make the tables
+    # An empty study, which somebody made beforehand, is anybody's.
+    usual = None if study.get_trials(deepcopy=False) else identity
     same = study.user_attrs.get("search", usual) == identity
     if study.direction.name != "MAXIMIZE" or not same:
         raise ValueError(
             f"study_name={study.study_name!r} is a study of another search in this storage, with "
             "another space, estimator, scoring or folds: give another study_name"
         )
+    study.set_user_attr("search", identity)
+    return study
 
 
 def identity_of(search: Any, spaces: Any, splits: Any) -> str:

@@ -29,7 +29,7 @@ from skdice.model_selection.heads.training import fit_heads, groups_of_losses
 
 def predictions(heads, rows):
     def head(logits):
-        return ClassHead(heads.classes, lambda X: logits, positive_=heads.positive)
+        return ClassHead(heads.classes, lambda X: logits, heads.positive)
 
     return [head(logits) for logits in heads.logits(rows)]
 
@@ -86,7 +86,7 @@ def test_head_ends_where_its_own_fit_ends(n_classes, losses):
             solo = model.fit(rows[train], labels[train])
             # Not the logits, as what is added to all classes says nothing.
             want = np.log(solo.predict_proba(rows[asked]))
-            np.testing.assert_allclose(log_softmax(head.logits_of(None), axis=1), want, atol=1e-9)
+            np.testing.assert_allclose(log_softmax(head._logits(None), axis=1), want, atol=1e-9)
             np.testing.assert_array_equal(head.predict(rows[asked]), solo.predict(rows[asked]))
             np.testing.assert_allclose(
                 head.decision_function(rows[asked]), solo.decision_function(rows[asked])
@@ -104,7 +104,7 @@ def test_heads_of_folds_with_other_backgrounds():
         for model, head in zip(models, predictions(heads, rows[asked]), strict=True):
             solo = model.fit(rows[train], labels[train])
             want = np.log(solo.predict_proba(rows[asked]))
-            np.testing.assert_allclose(log_softmax(head.logits_of(None), axis=1), want, atol=1e-9)
+            np.testing.assert_allclose(log_softmax(head._logits(None), axis=1), want, atol=1e-9)
 
 
 def test_heads_of_folds_have_batches_of_their_own_size():

@@ -43,10 +43,10 @@ class HeadData:
             self.scheme = infer_scheme(tags) if estimator.scheme == "auto" else estimator.scheme
             self.ends = np.cumsum([0, *map(len, X)])
             every = list(chain.from_iterable(tags))
-            self.known: np.ndarray | None = np.array([tag is not None for tag in every])
+            self.known = np.array([tag is not None for tag in every])
             self.y = np.array([tag or "" for tag in every])
         else:
-            self.y, self.known = as_labels(y), None
+            self.y, self.known = as_labels(y), np.ones(len(y), dtype=bool)
         if self.is_text:
             X = estimator.frozen_vectors(X)
             norms = [np.linalg.norm(X[part], axis=1) for part in blocks(len(X))]
@@ -66,9 +66,7 @@ class HeadData:
             how |= {name: given[name] for name in OF_ESTIMATOR if name in given}
             how["max_epochs"] = epochs_for(self.estimator, max(map(len, train_rows)))
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
-        rows = [self._places(rows) for rows in train_rows]
-        if self.known is not None:
-            rows = [places[self.known[places]] for places in rows]
+        rows = [places[self.known[places]] for places in map(self._places, train_rows)]
         return fit_heads(models, self.X, self.y, rows, background)
 
     def predict(self, heads: FoldHeads, rows: Any, X: Any = None) -> list[Any]:
@@ -80,9 +78,8 @@ class HeadData:
                 return known[head] if asked is X else heads.logits(self._vectors(asked))[head]
 
             if not self.tagging:
-                return ClassHead(heads.classes, logits_of, positive_=heads.positive)
-            how = {"scheme_": self.scheme, "constrained": self.estimator.constrained}
-            return TagHead(heads.classes, logits_of, **how)
+                return ClassHead(heads.classes, logits_of, heads.positive)
+            return TagHead(heads.classes, logits_of, self.scheme, self.estimator.constrained)
 
         return [model(head) for head in range(len(known))]
 
@@ -93,5 +90,5 @@ class HeadData:
     def _places(self, rows: Any) -> Any:
         """Indices of the vectors of some rows, texts or sentences."""
         if not self.tagging:
-            return np.asarray(rows)
+            return rows
         return np.concatenate([np.arange(self.ends[i], self.ends[i + 1]) for i in rows])

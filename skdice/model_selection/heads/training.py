@@ -36,7 +36,7 @@ class FoldHeads:
     classes: np.ndarray
     weight: Tensor
     bias: Tensor
-    positive: int | None  # index of the positive class of two
+    positive: int | None  # index of the positive class of two that are no tags
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
@@ -71,15 +71,12 @@ def _fit_fold(
     background: Any,
 ) -> FoldHeads:
     labels, counts = np.unique(y[rows], return_counts=True)
-    positive = None
+    positive = index = None
     if background is not None:
-        index = int(np.flatnonzero(labels == background)[0])
-        positive = 1 - index if len(labels) == 2 else None
+        index = labels.tolist().index(background)
     elif len(labels) == 2:
         positive = positive_class(labels, counts, models[0].pos_label)
         index = 1 - positive
-    else:
-        index = None
     of_data = {"background": index, "classes": labels}
     criterion = SumOfLosses([model.loss for model in models], counts, of_data)
     target = np.minimum(np.searchsorted(labels, y), len(labels) - 1)  # of no use in other rows
