@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
@@ -25,7 +25,7 @@ class ClassHead(FromLogits, BaseEstimator):
     _logits: Callable[[Any], np.ndarray]
     positive_: Any  # of two classes
 
-    multilabel_: ClassVar[bool] = False
+    multilabel_ = False
 
 
 @dataclass(eq=False, repr=False)
