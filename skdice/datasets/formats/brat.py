@@ -34,11 +34,10 @@ class Brat(Format):
 
     suffixes: ClassVar[tuple[str, ...]] = ("",)
     keeps: ClassVar[tuple[str, ...] | None] = ("id",)
+    begins = r"T\d+\t\S+ \d+ \d+[;\t]"  # one of the files, which `read` refuses
 
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        path = source.path
-        fits = path.is_dir() and not any(map(is_webanno, path.rglob("*.tsv")))
-        return ("entities",) if fits or path.suffix == ".ann" else ()  # which `read` refuses
+    def is_folder(self, path: Path) -> bool:
+        return not any(map(is_webanno, path.rglob("*.tsv")))
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         for name, document in _documents(source.path):
