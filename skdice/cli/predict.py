@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 import sys
-from io import TextIOWrapper
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +18,6 @@ from skdice._checks import counted
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
-from skdice.cli._tables import table_text
 
 TABLE = "table"  # as it came, with the columns of predictions
 ADDED = ("predicted", "probability")
@@ -144,7 +146,7 @@ def _write(text: str, out: Path | None) -> None:
     if out is not None:
         write_text(out, text)
         return
-    if isinstance(sys.stdout, TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
     sys.stdout.write(text)
     sys.stdout.flush()
@@ -215,3 +217,24 @@ def _added(estimator: Any, row: Row) -> dict[str, Any]:
     several = isinstance(label, list)
     probability = [each[str(name)] for name in label] if several else each[str(label)]
     return dict(zip(ADDED, (label, probability), strict=True))
+
+
+def table_text(records: Iterable[dict[str, Any]], columns: Sequence[str], separator: str) -> str:
+    """The text of a table with a header.
+
+    Lists and objects in cells are JSON, as `skdice.datasets.read_table` reads them. Between tabs
+    nothing is quoted, as such tables are read.
+    """
+    rows = [list(columns), *([_cell(record.get(n)) for n in columns] for record in records)]
+    if separator == "\t":
+        lines = ("\t".join(re.sub(r"[\t\r\n]", " ", str(cell)) for cell in row) for row in rows)
+        return "".join(f"{line}\n" for line in lines)
+    file = io.StringIO()
+    csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else value
