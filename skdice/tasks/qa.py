@@ -13,8 +13,8 @@ from skdice._checks import counted
 from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.devices import to_device
+from skdice.engine.encoded import Update
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
-from skdice.engine.updates import Update
 from skdice.exceptions import CollapseWarning, MisalignedWarning
 from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
 from skdice.inputs.rows import check_weights
