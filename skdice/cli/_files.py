@@ -28,8 +28,7 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
     no option says is taken from there, so that columns are the same by name and in order.
     """
     from skdice._checks import check_choice
-    from skdice.datasets.dataset import read_source, task_of
-    from skdice.datasets.readers import READERS
+    from skdice.datasets.dataset import READERS, read_source, task_of
     from skdice.tasks import TASKS
     from skdice.tasks.files import files_of
 
@@ -49,8 +48,7 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
 
 def inputs(path: Path, estimator: Any, params: Mapping[str, Any]) -> tuple[Source, list[Row]]:
     """A file to predict, or standard input, and its rows."""
-    from skdice.datasets.dataset import read_inputs
-    from skdice.datasets.readers import READERS, Learned
+    from skdice.datasets.dataset import READERS, Learned, read_inputs
     from skdice.tasks.files import files_of
 
     given, known = options.of_table(params), getattr(estimator, "table_", {})

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice._names import FORMATS, made
-from skdice.datasets.options import without
-from skdice.datasets.row import UNITS, Marks, Note, Row, Span, Wanted, span
+from skdice.datasets.row import UNITS, Marks, Note, Row, Span, Wanted, span, without
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity, fields_of
 

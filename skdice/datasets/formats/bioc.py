@@ -14,8 +14,7 @@ from xml.etree import ElementTree
 
 from skdice._checks import shown
 from skdice.datasets.formats._base import Format, if_any
-from skdice.datasets.options import without
-from skdice.datasets.row import Marks, Note, Row, Span, Wanted
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted, without
 from skdice.datasets.source import Source
 
 _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports
