@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import EarlyStopping
 from skorch.history import History
@@ -30,12 +30,20 @@ from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
-from skdice.estimators.old_names import OldNames
 from skdice.exceptions import CollapseWarning
 from skdice.losses import Loss
 from skdice.losses.base import resolve_loss
 from skdice.losses.of_estimator import check_given
 
+# What takes the place of a parameter by the name of another library.
+PARAMETERS = {
+    "learning_rate": "did you mean lr?",
+    "num_train_epochs": "did you mean max_epochs?",
+    "epochs": "did you mean max_epochs?",
+    "per_device_train_batch_size": "did you mean batch_size?",
+    "model_name": "did you mean backbone?",
+    "class_weight": "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)",
+}
 # Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "device", "verbose")
 # Settings of a net that `net_params` may not hold.
@@ -55,6 +63,26 @@ OF_NET: dict[str, list[Any]] = {
     "schedule": [StrOptions(set(SCHEDULES))],
     "warmup": [Interval(Real, 0, 1, closed="both")],
 }
+
+
+class OldNames(BaseEstimator):
+    """Refuses parameters by the names that others have for them, and says what to give."""
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """An object whose constructor has not run yet; the signature is that of ``__init__``."""
+        cls._refuse_old_names(params)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn."""
+        self._refuse_old_names(params)
+        return super().set_params(**params)
+
+    @classmethod
+    def _refuse_old_names(cls, names: Iterable[str]) -> None:
+        for name in names:
+            if name in PARAMETERS and name not in cls._get_param_names():
+                raise TypeError(f"{cls.__name__} has no {name!r}: {PARAMETERS[name]}")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
