@@ -87,11 +87,12 @@ def predict(
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
     source, rows = _files.inputs(file, estimator, ctx.params)
-    how = _format_of(estimator, form, out, file, has_cells=any(row.meta for row in rows))
+    methods = files_of(estimator.task).formats_of(estimator)
+    has_cells = any(row.meta for row in rows)
+    how = _format_of(estimator, [*methods], form, out, file, has_cells=has_cells)
     if how == TABLE:
         _check_added(source, rows)
-    method = files_of(estimator.task).formats_of(estimator)["jsonl" if how == TABLE else how]
-    found = getattr(estimator, method)([row.x for row in rows])
+    found = getattr(estimator, methods["jsonl" if how == TABLE else how])([row.x for row in rows])
     rows = [row._replace(y=y) for row, y in zip(rows, found, strict=True)]
     if how == TABLE:
         _write(_table(estimator, source, rows, out), out)
@@ -103,13 +104,13 @@ def predict(
         OUT.print(f"wrote {counted(len(rows), 'prediction')} to {out}", soft_wrap=True)
 
 
-def _format_of(estimator: Any, asked: str, out: Path | None, file: Path, *, has_cells: bool) -> str:
+def _format_of(
+    estimator: Any, known: list[str], asked: str, out: Path | None, file: Path, *, has_cells: bool
+) -> str:
     """The format to write, if the task has it, and if the name of the output is no other's."""
     from skdice.datasets.annotations import is_text
-    from skdice.tasks.files import files_of
 
     suffix = "" if out is None else out.suffix.lower()
-    known = [*files_of(estimator.task).formats_of(estimator)]
     if asked == "auto":
         asked = _usual_format(known[0], suffix, file, has_cells)
     if asked == TABLE:
@@ -168,7 +169,7 @@ def _write_entities(how: str, rows: list[Row], out: Path | None) -> None:
 def _text(estimator: Any, how: str, rows: list[Row], out: Path | None) -> str:
     """The text of predicted rows in a format."""
     from skdice.datasets.annotations import as_json
-    from skdice.datasets.reading import json_text
+    from skdice.datasets.source import json_text
     from skdice.tasks.files import files_of
 
     if how == "squad":  # one object, from id to answer
@@ -193,7 +194,7 @@ def _table(estimator: Any, source: Source, rows: list[Row], out: Path | None) ->
     """The text of a table as it came with two columns more, or of texts with these."""
     from skdice.datasets.annotations import as_json
     from skdice.datasets.cells import separator_of
-    from skdice.datasets.reading import json_text
+    from skdice.datasets.source import json_text
 
     separator = "," if source.is_json else separator_of(source)
     suffix = "" if out is None else out.suffix.lower()

@@ -10,9 +10,8 @@ from weakref import WeakKeyDictionary
 from skdice.datasets.answers import accepted
 from skdice.datasets.cells import LABEL_NAMES, values_of
 from skdice.datasets.formats._base import formats
-from skdice.datasets.reading import json_values
 from skdice.datasets.row import Note, Row, Wanted, rows_and_notes
-from skdice.datasets.source import Source
+from skdice.datasets.source import Source, json_values
 from skdice.datasets.tagged import is_tagged, token_fields
 
 

@@ -18,9 +18,8 @@ from typing import ClassVar
 
 from skdice.datasets.formats._base import Format
 from skdice.datasets.formats.webanno import is_webanno
-from skdice.datasets.reading import fault, read_text
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted
-from skdice.datasets.source import Source
+from skdice.datasets.source import Source, fault, read_text
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
 
