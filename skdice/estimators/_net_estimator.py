@@ -32,8 +32,7 @@ from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
 from skdice.exceptions import CollapseWarning
 from skdice.losses import Loss
-from skdice.losses.base import resolve_loss
-from skdice.losses.of_estimator import check_given
+from skdice.losses.base import check_given, resolve_loss
 
 # What takes the place of a parameter by the name of another library.
 PARAMETERS = {
@@ -201,11 +200,9 @@ class NetEstimator(OldNames):
 
         What callbacks need is known of a fit: it is `validated` if it has a validation set.
         """
-        if self.loss is None or callable(self.loss):  # torch's, or a class: say what to give
-            check_given(self.loss)
-        check_params(self)
         check_given(self.loss)
-        self._check_inference_params()
+        check_params(self)
+        self._check_device()
         if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
             raise ValueError(
                 f"net_params holds {sorted(of_estimator)}, which the estimator has itself: a loss, "
@@ -231,9 +228,8 @@ class NetEstimator(OldNames):
             )
         make_folder(self.checkpoint_dir)
 
-    def _check_inference_params(self) -> None:
-        """Refuse bad ones of the parameters that a prediction reads."""
-        check_params(self, INFERENCE_PARAMS)
+    def _check_device(self) -> None:
+        """Refuse what is no device here, and a precision that it does not have."""
         if check_device(self.device) == "cpu" and getattr(self, "precision", None) == "fp16":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
@@ -241,7 +237,8 @@ class NetEstimator(OldNames):
         """Refuse to predict before `fit`, and let the net obey what `set_params` changed since."""
         check_is_fitted(self)
         if (wanted := self._inference_params()) != self.net_.applied:
-            self._check_inference_params()
+            check_params(self, INFERENCE_PARAMS)
+            self._check_device()
             given = wanted | (self.net_params or {})
             self.net_.apply_runtime_params(
                 given["batch_size"], given["device"], given.get("precision", "fp32")

@@ -18,7 +18,7 @@ from skdice.engine.module import EncoderModule
 from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.inputs.rows import check_weights
 from skdice.inputs.sentences import as_entities, as_sentences
-from skdice.losses.of_estimator import check_classes
+from skdice.losses.base import check_classes
 from skdice.losses.span_ends import HeadsLoss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags

@@ -30,7 +30,7 @@ from skdice.engine.module import finite_bias
 from skdice.exceptions import DataWarning
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
-from skdice.losses.of_estimator import losses_in
+from skdice.losses.base import losses_in
 from skdice.tasks.classification import Classification
 from skdice.text.long_texts import Cuts
 

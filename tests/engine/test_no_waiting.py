@@ -29,8 +29,7 @@ from skdice import (
 from skdice._compat import attention_of
 from skdice.engine import encoded
 from skdice.engine.layouts.grouped import Groups
-from skdice.engine.layouts.layout import Layout
-from skdice.engine.layouts.padded import PADDED
+from skdice.engine.layouts.layout import PADDED, Layout
 from skdice.engine.parts import settle_attention
 from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.estimators.classifier import NumericNet
