@@ -24,7 +24,7 @@ from skdice._model_files import read_json
 from skdice._types import Model
 from skdice._warn import warn
 from skdice.engine import adapters
-from skdice.engine.devices import check_device, resolve_device, seeded
+from skdice.engine.devices import check_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
 from skdice.exceptions import ServingWarning
@@ -271,7 +271,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
     where = folder if state["task_model"] else folder / "encoder"
     estimator.module_ = _read_module(estimator, where, state)
     estimator.tokenizer_ = backbones.load_tokenizer(str(where))
-    return ready(estimator, state["history"], device)
+    return ready(estimator, state["history"])
 
 
 def as_now(params: dict[str, Any]) -> dict[str, Any]:
@@ -298,13 +298,12 @@ def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
     return backbones.explained(repr(str(folder)), folder, remedy)
 
 
-def ready(estimator: Model, history: list[dict[str, Any]], device: str) -> Any:
+def ready(estimator: Model, history: list[dict[str, Any]]) -> Any:
     """Give a net to an estimator whose module was loaded."""
     _check_numbers(estimator.module_, "the folder's model")
     freeze(estimator.module_, estimator.frozen)
     estimator.module_.made_of = {name: shown(getattr(estimator, name)) for name in MADE_OF}
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
-    estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
     estimator.net_._set_training(False)
     estimator.net_.applied = estimator._inference_params()
@@ -451,4 +450,4 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
     card.describe(estimator, model.config)
     estimator.module_, estimator.tokenizer_ = module, tokenizer
     _ = estimator.max_length_  # refuses one that is too long
-    return ready(estimator, [], device)
+    return ready(estimator, [])

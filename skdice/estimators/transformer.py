@@ -330,7 +330,7 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         if not self.module_.adapted:
             raise ValueError("there is no adapter to merge: fit with adapter='lora'")
         self.module_ = adapters.merge_adapter(self.module_)
-        return storage.ready(self, self.history_, self.device)
+        return storage.ready(self, self.history_)
 
     # ---- files
 
