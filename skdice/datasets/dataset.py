@@ -33,7 +33,7 @@ class Dataset:
     Parameters
     ----------
     X, y : list
-    task : {"tagging", "classification", "qa", "mrc-ner", "entities"}
+    task : {"tagging", "classification", "qa", "multi-span-qa", "mrc-ner", "entities"}
     path : Path or None
     meta : list of dict or None
         What else the file holds of each row: the ids of questions, all that a tool wrote beside a
@@ -82,14 +82,15 @@ def read_dataset(
     Parameters
     ----------
     path : str or Path
-    task : {"auto", "tagging", "classification", "qa", "mrc-ner", "entities"}, default="auto"
-        ``"auto"`` looks at the file. CoNLL-U, or columns in blocks between blank lines, is tagging
-        (columns are separated by tabs, or by spaces with tags such as ``O`` and ``B-PER`` in the
-        last or first), and so is a table whose header names a token, a tag and a sentence (as
-        Kaggle's ``Sentence #,Word,POS,Tag``). JSON is SQuAD's, BERT-MRC's, lists of tokens and
-        tags, texts with entities as annotation tools write them (see `read_annotations`), or
-        records of texts with labels, by its keys. Other tables are texts with labels. Tagged
-        sentences can also be read for ``task="mrc-ner"`` and ``"entities"``.
+    task : str, default="auto"
+        One of those of `Dataset`, or ``"auto"``, which looks at the file. CoNLL-U, or columns in
+        blocks between blank lines, is tagging (columns are separated by tabs, or by spaces with
+        tags such as ``O`` and ``B-PER`` in the last or first), and so is a table whose header names
+        a token, a tag and a sentence (as Kaggle's ``Sentence #,Word,POS,Tag``). JSON is SQuAD's,
+        BERT-MRC's, lists of tokens and tags, texts with entities as annotation tools write them
+        (see `read_annotations`), or records of texts with labels, by its keys. Other tables are
+        texts with labels. Tagged sentences can also be read for ``task="mrc-ner"`` and
+        ``"entities"``.
     encoding : str, default="utf-8"
     **options
         Of `read_table`, `read_conll`, `read_squad` or `read_annotations`, whichever reads the file;
@@ -296,11 +297,12 @@ class Queried(TaggedSentences):
         return super().read(source, options, labelled)
 
 
-# The readers by the kinds of data sets, each the name of a task of `skdice.tasks`.
+# By the names of the tasks of `skdice.tasks`.
 READERS: dict[str, Reader] = {
     "tagging": TaggedSentences(),
     "classification": Labelled(),
     "qa": Questions(),
+    "multi-span-qa": Questions(),
     "mrc-ner": Queried(),
     "entities": TextsWithEntities(),
 }
