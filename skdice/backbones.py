@@ -179,15 +179,15 @@ def load_tokenizer(backbone: str, revision: str | None = None) -> Any:
             "subwords: choose a backbone whose folder holds a tokenizer.json"
         )
     # Where the files are missing, transformers makes a tokenizer that knows no word at all.
-    words = set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
-    if not any(word.strip("\u2581") for word in words):
+    vocabulary, special = tokenizer.get_vocab(), set(tokenizer.all_special_tokens)
+    if not any(word.strip("\u2581") for word in vocabulary.keys() - special):
         raise ValueError(
             f"backbone={backbone!r} holds no tokenizer, so that every word would be unknown: "
             f"{_ADD_TOKENIZER}"
         )
-    vocabulary, n_known = tokenizer.get_vocab(), getattr(config, "vocab_size", None)
-    unused = set(tokenizer.get_added_vocab()) - set(tokenizer.all_special_tokens)
-    last = max(set(vocabulary) - unused, key=vocabulary.__getitem__)
+    n_known = getattr(config, "vocab_size", None)
+    unused = set(tokenizer.get_added_vocab()) - special
+    last = max(vocabulary.keys() - unused, key=vocabulary.__getitem__)
     if isinstance(n_known, int) and vocabulary[last] >= n_known:
         raise ValueError(
             f"backbone={backbone!r} has a tokenizer with the id {vocabulary[last]} ({last!r}), and "

@@ -28,12 +28,9 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
     no option says is taken from there, so that columns are the same by name and in order.
     """
     from skdice._checks import check_choice
-    from skdice.datasets.dataset import read_source, task_of
-    from skdice.datasets.readers import READERS
-    from skdice.tasks import TASKS
-    from skdice.tasks.files import files_of
+    from skdice.datasets.dataset import READERS, read_source, task_of
 
-    check_choice("task", task, ("auto", *TASKS))
+    check_choice("task", task, ("auto", *READERS))
     given, of_tool, known = options.of_table(params), options.of_tool(params), known or {}
     source, table = _as_table(_opened(path, given, known), given, known)
     chosen = {n: v for n, v in of_tool.items() if n in ("format", "layer", "feature")}
@@ -41,17 +38,13 @@ def read(path: Path, task: str, params: Mapping[str, Any], known: Any = None) ->
         task = task_of(source, {**table, **chosen})
     if chosen and task != "entities":
         raise typer.BadParameter(f"--{next(iter(chosen))} is for texts with entities")
-    kind = files_of(TASKS[task]).kind or task
     with _explained(given, known):
-        data = read_source(source, kind, READERS[kind].options(table, of_tool))
-    return replace(data, task=task)
+        return read_source(source, task, READERS[task].options(table, of_tool))
 
 
 def inputs(path: Path, estimator: Any, params: Mapping[str, Any]) -> tuple[Source, list[Row]]:
     """A file to predict, or standard input, and its rows."""
-    from skdice.datasets.dataset import read_inputs
-    from skdice.datasets.readers import READERS, Learned
-    from skdice.tasks.files import files_of
+    from skdice.datasets.dataset import READERS, Learned, read_inputs
 
     given, known = options.of_table(params), getattr(estimator, "table_", {})
     opened = _opened(path, given, known)
@@ -59,11 +52,11 @@ def inputs(path: Path, estimator: Any, params: Mapping[str, Any]) -> tuple[Sourc
         known = {}
     source, table = _as_table(opened, given, known)
     table.pop("label_separator", None)
-    kind = files_of(estimator.task).kind or estimator.task.name
+    task = estimator.task.name
     n_texts, tags = getattr(estimator, "n_features_in_", None), getattr(estimator, "classes_", ())
     with _explained(given, known):
-        how = READERS[kind].options(table, {})
-        return source, read_inputs(source, kind, how, Learned(n_texts, tags))
+        how = READERS[task].options(table, {})
+        return source, read_inputs(source, task, how, Learned(n_texts, tags))
 
 
 def _opened(path: Path, given: Mapping[str, Any], known: Mapping[str, Any]) -> Source:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 import sys
-from io import TextIOWrapper
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +18,6 @@ from skdice._checks import counted
 from skdice.cli import _common, _files
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
-from skdice.cli._tables import table_text
 
 TABLE = "table"  # as it came, with the columns of predictions
 ADDED = ("predicted", "probability")
@@ -85,11 +87,12 @@ def predict(
     _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
     source, rows = _files.inputs(file, estimator, ctx.params)
-    how = _format_of(estimator, form, out, file, has_cells=any(row.meta for row in rows))
+    methods = files_of(estimator.task).formats_of(estimator)
+    has_cells = any(row.meta for row in rows)
+    how = _format_of(estimator, [*methods], form, out, file, has_cells=has_cells)
     if how == TABLE:
         _check_added(source, rows)
-    method = files_of(estimator.task).formats_of(estimator)["jsonl" if how == TABLE else how]
-    found = getattr(estimator, method)([row.x for row in rows])
+    found = getattr(estimator, methods["jsonl" if how == TABLE else how])([row.x for row in rows])
     rows = [row._replace(y=y) for row, y in zip(rows, found, strict=True)]
     if how == TABLE:
         _write(_table(estimator, source, rows, out), out)
@@ -101,13 +104,13 @@ def predict(
         OUT.print(f"wrote {counted(len(rows), 'prediction')} to {out}", soft_wrap=True)
 
 
-def _format_of(estimator: Any, asked: str, out: Path | None, file: Path, *, has_cells: bool) -> str:
+def _format_of(
+    estimator: Any, known: list[str], asked: str, out: Path | None, file: Path, *, has_cells: bool
+) -> str:
     """The format to write, if the task has it, and if the name of the output is no other's."""
     from skdice.datasets.annotations import is_text
-    from skdice.tasks.files import files_of
 
     suffix = "" if out is None else out.suffix.lower()
-    known = [*files_of(estimator.task).formats_of(estimator)]
     if asked == "auto":
         asked = _usual_format(known[0], suffix, file, has_cells)
     if asked == TABLE:
@@ -144,7 +147,7 @@ def _write(text: str, out: Path | None) -> None:
     if out is not None:
         write_text(out, text)
         return
-    if isinstance(sys.stdout, TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as a file has it, whatever the locale
     sys.stdout.write(text)
     sys.stdout.flush()
@@ -166,7 +169,7 @@ def _write_entities(how: str, rows: list[Row], out: Path | None) -> None:
 def _text(estimator: Any, how: str, rows: list[Row], out: Path | None) -> str:
     """The text of predicted rows in a format."""
     from skdice.datasets.annotations import as_json
-    from skdice.datasets.reading import json_text
+    from skdice.datasets.source import json_text
     from skdice.tasks.files import files_of
 
     if how == "squad":  # one object, from id to answer
@@ -191,7 +194,7 @@ def _table(estimator: Any, source: Source, rows: list[Row], out: Path | None) ->
     """The text of a table as it came with two columns more, or of texts with these."""
     from skdice.datasets.annotations import as_json
     from skdice.datasets.cells import separator_of
-    from skdice.datasets.reading import json_text
+    from skdice.datasets.source import json_text
 
     separator = "," if source.is_json else separator_of(source)
     suffix = "" if out is None else out.suffix.lower()
@@ -215,3 +218,24 @@ def _added(estimator: Any, row: Row) -> dict[str, Any]:
     several = isinstance(label, list)
     probability = [each[str(name)] for name in label] if several else each[str(label)]
     return dict(zip(ADDED, (label, probability), strict=True))
+
+
+def table_text(records: Iterable[dict[str, Any]], columns: Sequence[str], separator: str) -> str:
+    """The text of a table with a header.
+
+    Lists and objects in cells are JSON, as `skdice.datasets.read_table` reads them. Between tabs
+    nothing is quoted, as such tables are read.
+    """
+    rows = [list(columns), *([_cell(record.get(n)) for n in columns] for record in records)]
+    if separator == "\t":
+        lines = ("\t".join(re.sub(r"[\t\r\n]", " ", str(cell)) for cell in row) for row in rows)
+        return "".join(f"{line}\n" for line in lines)
+    file = io.StringIO()
+    csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else value

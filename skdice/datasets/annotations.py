@@ -13,10 +13,8 @@ from skdice._warn import warn
 from skdice.datasets.detection import find, read_tool
 from skdice.datasets.formats._base import JsonFormat, as_json, formats
 from skdice.datasets.offsets import resolve, units_before
-from skdice.datasets.options import without
-from skdice.datasets.reading import json_text
-from skdice.datasets.row import UNITS, Reading, Row, Wanted, left_out, x_and_y
-from skdice.datasets.source import Source, warn_of_notes
+from skdice.datasets.row import UNITS, Reading, Row, Wanted, left_out, without, x_and_y
+from skdice.datasets.source import Source, json_text, warn_of_notes
 from skdice.exceptions import SkippedRowsWarning
 from skdice.inputs.answers import MISALIGNED
 from skdice.inputs.entities import Entity, check_inside, read_entity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -9,10 +10,9 @@ from weakref import WeakKeyDictionary
 from skdice.datasets.answers import accepted
 from skdice.datasets.cells import LABEL_NAMES, values_of
 from skdice.datasets.formats._base import formats
-from skdice.datasets.reading import json_values
 from skdice.datasets.row import Note, Row, Wanted, rows_and_notes
-from skdice.datasets.source import Source
-from skdice.datasets.tagged import token_fields
+from skdice.datasets.source import Source, json_values
+from skdice.datasets.tagged import is_tagged, token_fields
 
 
 class Found(NamedTuple):
@@ -55,8 +55,15 @@ def _look(source: Source) -> tuple[Any, list[Found], str | None]:
 
 def _of_text(source: Source) -> list[Found]:
     """The formats of a folder, or of a file that is not JSON; columns have no mark of their own."""
-    every = [Found(name, task) for name, f in formats().items() for task in f.tasks_of_file(source)]
-    return [found for found in every if found.format != "conll"] or every
+    every = formats().items()
+    if not source.is_text:
+        return [Found(name, "entities") for name, form in every if form.is_folder(source.path)]
+    is_conll = source.suffix == ".conll"
+    begins = "" if is_conll else "\n".join(source.head[:100])
+    fitting = [name for name, form in every if form.begins and re.match(form.begins, begins)]
+    if not fitting and (is_conll or is_tagged(source)):
+        return [Found("conll", "tagging")]
+    return [Found(name, "entities") for name in fitting]
 
 
 def _of_record(value: Any) -> tuple[list[Found], str | None]:

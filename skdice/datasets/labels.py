@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdice.datasets.cells import parsed
-from skdice.datasets.reading import fault
+from skdice.datasets.source import fault
 from skdice.inputs.labels import PartLabels
 
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}

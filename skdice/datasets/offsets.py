@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from skdice._checks import is_number, shown
 from skdice._warn import warn
 from skdice.datasets.formats._base import Format, if_any
-from skdice.datasets.reading import fault
 from skdice.datasets.row import UNITS, Row, Span
+from skdice.datasets.source import fault
 from skdice.exceptions import MisalignedWarning
 from skdice.inputs.entities import fault_of_label
 from skdice.inputs.texts import is_text, nearest_place

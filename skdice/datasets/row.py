@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 UNITS = ("codepoints", "utf16")  # that offsets may count
+OF_CELLS = ("separator", "quoting", "header")  # options of readers that a `Source` has
 
 
 class Row(NamedTuple):
@@ -102,3 +104,25 @@ def left_out(notes: list[Note]) -> str:
 def x_and_y(rows: list[Row]) -> tuple[list[Any], list[Any]]:
     """All x and all y of rows."""
     return [row.x for row in rows], [row.y for row in rows]
+
+
+# ---- options of readers
+
+
+def without(options: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
+    """All but some of them."""
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def check_options(reader: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse an option that the reader of a file does not have."""
+    owner = f"{reader.__name__}, which reads this file"
+    refuse_unknown(owner, inspect.signature(reader).parameters, options)
+
+
+def refuse_unknown(owner: str, known: Iterable[str], options: Mapping[str, Any]) -> None:
+    """Refuse an option that is not among those of what reads a file, its owner."""
+    for name in sorted(set(options) - set(known)):
+        problem = f"{name}={options[name]!r} is no option of {owner}"
+        remedy = "leave it out, or say what the file holds, as by task='classification' for texts "
+        raise TypeError(f"{problem}: {remedy}with labels, or task='tagging' for tagged sentences")

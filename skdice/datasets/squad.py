@@ -8,9 +8,8 @@ from typing import Any
 
 from skdice._checks import checked
 from skdice.datasets.cells import values_of
-from skdice.datasets.reading import fault
 from skdice.datasets.row import Reading, Row, x_and_y
-from skdice.datasets.source import Source
+from skdice.datasets.source import Source, fault
 from skdice.inputs.answers import as_answers
 
 

@@ -13,8 +13,8 @@ from skdice._checks import KINDS, shown
 from skdice.datasets.answers import ANSWERS, are_answers
 from skdice.datasets.cells import ID_NAMES, LABEL_NAMES, PAIR_NAMES, TEXT_NAMES
 from skdice.datasets.labels import is_empty, refusal
-from skdice.datasets.reading import fault
 from skdice.datasets.row import Note, left_out
+from skdice.datasets.source import fault
 from skdice.inputs.rows import as_row_list
 from skdice.inputs.texts import is_text
 

@@ -19,8 +19,7 @@ from skdice.datasets.conll import (
     sentences_of,
 )
 from skdice.datasets.formats._base import rest_of
-from skdice.datasets.options import OF_CELLS, check_options, refuse_unknown, without
-from skdice.datasets.row import Reading, Row
+from skdice.datasets.row import OF_CELLS, Reading, Row, check_options, refuse_unknown, without
 from skdice.datasets.source import Placed, Source
 from skdice.datasets.token_columns import DOCUMENT, TAG, TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.tags.schemes import to_tags

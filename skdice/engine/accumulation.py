@@ -6,7 +6,7 @@ import torch
 from skorch import NeuralNet
 
 from skdice.engine.devices import random_states, set_random_states
-from skdice.engine.updates import Update
+from skdice.engine.encoded import Update
 
 
 def accumulate(net: NeuralNet, batch: Update) -> tuple[torch.Tensor, torch.Tensor]:

@@ -16,8 +16,8 @@ from skdice._compat import expect_skipped_steps
 from skdice._types import Model
 from skdice.engine import ranks
 from skdice.engine.devices import to_device
+from skdice.engine.encoded import Update
 from skdice.engine.recipe import schedule_factor
-from skdice.engine.updates import Update
 
 
 class Schedule(LRScheduler):

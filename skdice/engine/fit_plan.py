@@ -23,8 +23,7 @@ from skdice.exceptions import DataWarning
 from skdice.inputs.labels import Labels
 from skdice.inputs.rows import row_keys, take
 from skdice.losses import Loss
-from skdice.losses.base import resolve_loss
-from skdice.losses.of_estimator import check_classes
+from skdice.losses.base import check_classes, losses_in, resolve_loss
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.resampling.stratification import held_out_rows
 from skdice.text.long_texts import Cuts
@@ -315,9 +314,8 @@ def draw_epochs(
 def fresh_loss(loss: str | Loss) -> Loss:
     """A new loss that counts over the processes that train together, and no others."""
     fresh: Loss = clone(resolve_loss(loss))
-    for part in fresh.modules():
-        if isinstance(part, Loss):
-            part.all_ranks = ranks.n_processes() > 1
+    for part in losses_in(fresh):
+        part.all_ranks = ranks.n_processes() > 1
     return fresh
 
 

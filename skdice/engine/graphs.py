@@ -22,8 +22,8 @@ from skdice._compat import end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
 from skdice.engine import ranks
 from skdice.engine.devices import random_states, set_random_states, to_device
+from skdice.engine.encoded import Update
 from skdice.engine.layouts.layout import Layout, MicroBatch
-from skdice.engine.updates import Update
 
 SEVERAL = "an update has several micro-batches, or texts of several windows"
 EAGER_RUNS = 2  # of a shape before it is recorded

@@ -11,8 +11,7 @@ from torch import nn
 from skdice._types import Encoder
 from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.layouts.architectures import architecture_of, mask_no_embeddings
-from skdice.engine.layouts.layout import Layout, nothing_further
-from skdice.engine.layouts.padded import PADDED
+from skdice.engine.layouts.layout import PADDED, Layout, nothing_further
 from skdice.engine.parts import Float32Linear
 
 MOST_BIAS = 13.8  # that of a class with one example in a million

@@ -34,13 +34,12 @@ from skdice.engine.devices import (
     seeded,
     to_device,
 )
-from skdice.engine.encoded import EncodedDataset
+from skdice.engine.encoded import ByUpdate, EncodedDataset, Update, Updates
 from skdice.engine.graphs import Graphs, Recorded, recorded_updates
 from skdice.engine.layouts import layout_to_predict, layout_to_train
 from skdice.engine.layouts.layout import Layout, Padding
 from skdice.engine.module import split_by_decay
 from skdice.engine.parts import settle_attention
-from skdice.engine.updates import ByUpdate, Update, Updates
 from skdice.engine.used_embeddings import training_used_embeddings
 
 WINDOWS_TO_PREDICT = 64  # at once, if `batch_size` is not more: they need no memory for gradients

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from skdice._types import Encoder
-from skdice.engine.layouts.layout import Layout
-from skdice.engine.layouts.padded import PADDED
+from skdice.engine.layouts.layout import PADDED, Layout
 from skdice.engine.module import EncoderWithHead, Float32Linear
 
 

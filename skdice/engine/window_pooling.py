@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdice.engine.encoded import EncodedDataset
+from skdice.engine.encoded import EncodedDataset, Update
 from skdice.engine.layouts.layout import Layout
-from skdice.engine.updates import Update
 from skdice.text.encoding import Windows
 
 

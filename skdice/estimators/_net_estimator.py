@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import EarlyStopping
 from skorch.history import History
@@ -30,12 +30,19 @@ from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
 from skdice.engine.net import FineTuningNet
 from skdice.engine.recipe import SCHEDULES, epochs_for, patience_of, rate_of
-from skdice.estimators.old_names import OldNames
 from skdice.exceptions import CollapseWarning
 from skdice.losses import Loss
-from skdice.losses.base import resolve_loss
-from skdice.losses.of_estimator import check_given
+from skdice.losses.base import check_given, resolve_loss
 
+# What takes the place of a parameter by the name of another library.
+PARAMETERS = {
+    "learning_rate": "did you mean lr?",
+    "num_train_epochs": "did you mean max_epochs?",
+    "epochs": "did you mean max_epochs?",
+    "per_device_train_batch_size": "did you mean batch_size?",
+    "model_name": "did you mean backbone?",
+    "class_weight": "give it to the loss, as loss=CrossEntropyLoss(class_weight=...)",
+}
 # Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "device", "verbose")
 # Settings of a net that `net_params` may not hold.
@@ -55,6 +62,26 @@ OF_NET: dict[str, list[Any]] = {
     "schedule": [StrOptions(set(SCHEDULES))],
     "warmup": [Interval(Real, 0, 1, closed="both")],
 }
+
+
+class OldNames(BaseEstimator):
+    """Refuses parameters by the names that others have for them, and says what to give."""
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """An object whose constructor has not run yet; the signature is that of ``__init__``."""
+        cls._refuse_old_names(params)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn."""
+        self._refuse_old_names(params)
+        return super().set_params(**params)
+
+    @classmethod
+    def _refuse_old_names(cls, names: Iterable[str]) -> None:
+        for name in names:
+            if name in PARAMETERS and name not in cls._get_param_names():
+                raise TypeError(f"{cls.__name__} has no {name!r}: {PARAMETERS[name]}")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -173,11 +200,9 @@ class NetEstimator(OldNames):
 
         What callbacks need is known of a fit: it is `validated` if it has a validation set.
         """
-        if self.loss is None or callable(self.loss):  # torch's, or a class: say what to give
-            check_given(self.loss)
-        check_params(self)
         check_given(self.loss)
-        self._check_inference_params()
+        check_params(self)
+        self._check_device()
         if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
             raise ValueError(
                 f"net_params holds {sorted(of_estimator)}, which the estimator has itself: a loss, "
@@ -203,9 +228,8 @@ class NetEstimator(OldNames):
             )
         make_folder(self.checkpoint_dir)
 
-    def _check_inference_params(self) -> None:
-        """Refuse bad ones of the parameters that a prediction reads."""
-        check_params(self, INFERENCE_PARAMS)
+    def _check_device(self) -> None:
+        """Refuse what is no device here, and a precision that it does not have."""
         if check_device(self.device) == "cpu" and getattr(self, "precision", None) == "fp16":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
@@ -213,7 +237,8 @@ class NetEstimator(OldNames):
         """Refuse to predict before `fit`, and let the net obey what `set_params` changed since."""
         check_is_fitted(self)
         if (wanted := self._inference_params()) != self.net_.applied:
-            self._check_inference_params()
+            check_params(self, INFERENCE_PARAMS)
+            self._check_device()
             given = wanted | (self.net_params or {})
             self.net_.apply_runtime_params(
                 given["batch_size"], given["device"], given.get("precision", "fp32")

@@ -14,7 +14,7 @@ from skdice._types import Data, Model
 from skdice.inputs.labels import read_labels
 from skdice.inputs.rows import as_row_list, is_missing
 from skdice.inputs.texts import as_texts
-from skdice.losses.of_estimator import check_classes, has_factors
+from skdice.losses.base import check_classes, has_factors
 from skdice.metrics.decisions.positive import positive_class
 
 

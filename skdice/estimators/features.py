@@ -21,7 +21,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.devices import autocast_dtype, check_device, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
 from skdice.engine.vectors import run_encoder, vectors_of_rows
-from skdice.estimators.old_names import OldNames
+from skdice.estimators._net_estimator import OldNames
 from skdice.inputs.texts import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 

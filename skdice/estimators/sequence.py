@@ -16,8 +16,8 @@ from skdice.estimators.evaluation import FromLogits
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
 from skdice.inputs.texts import check_width
 from skdice.tasks.classification import Classification
+from skdice.text.encoding import text_blocks
 from skdice.text.long_texts import Cuts
-from skdice.text.subwords import text_blocks
 
 
 @documented

@@ -24,10 +24,9 @@ from skdice._model_files import read_json
 from skdice._types import Model
 from skdice._warn import warn
 from skdice.engine import adapters
-from skdice.engine.devices import check_device, resolve_device, seeded
+from skdice.engine.devices import check_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
-from skdice.estimators.old_names import OF_OLD_LOSSES, as_now
 from skdice.exceptions import ServingWarning
 from skdice.folders import replaced
 from skdice.losses import LOSSES, Loss
@@ -49,6 +48,19 @@ _MODEL_FILES = re.compile(
 )
 # What the last fit chose, or was given; `skdice train` notes how its table was read.
 _CHOSEN = ("lr_", "max_epochs_", "tuned_for_", "table_")
+# What takes the place of a value in a folder that an earlier version saved.
+VALUES: dict[str, dict[str, str | None]] = {
+    "frozen": {"none": None},
+    "on_misaligned": {"fix": "expand", "error": "raise"},
+}
+# What such folders cannot be read with.
+GONE = {"label_all_subwords": True, "window_pooling": "logsumexp", "unlabeled": "unknown"}
+# Parameters of such folders that changed no prediction: of estimators, and of losses.
+NEEDLESS = (
+    *("resume", "language", "overlapping", "unlabeled", "label_all_subwords"),
+    *("end_loss", "match_loss", "start_weight", "end_weight", "match_weight"),
+)
+OF_OLD_LOSSES = ("ema_decay", "absent", "all_ranks", "ohem_ratio")
 # Settings of training that may hold code; a loaded estimator predicts without them.
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
@@ -251,18 +263,34 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
     _check_files(folder, state["files"])
     with _reading(folder):
         params = as_now(state["params"])
-        if isinstance(params.get("checkpoint_every"), str):  # "60s"
-            params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
         if "loss" in params:
             params["loss"] = _loss_from_json(params["loss"])
-    estimator = cls(**{**params, "device": device})
-    with _reading(folder):
+        estimator = cls(**{**params, "device": device})
         vars(estimator).update(state.get("chosen", {}))
         estimator._restore_fitted(state["fitted"])
     where = folder if state["task_model"] else folder / "encoder"
     estimator.module_ = _read_module(estimator, where, state)
     estimator.tokenizer_ = backbones.load_tokenizer(str(where))
-    return ready(estimator, state["history"], device)
+    return ready(estimator, state["history"])
+
+
+def as_now(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that an earlier version saved, by the names and values of this one."""
+    params = dict(params)
+    for name, value in GONE.items():
+        if params.get(name) == value:
+            raise ValueError(f"it was trained with {name}={value!r}, which is gone")
+    for name in NEEDLESS:
+        params.pop(name, None)
+    if "misaligned" in params:
+        params["on_misaligned"] = params.pop("misaligned")
+    for name in VALUES.keys() & params.keys():
+        value = params[name]
+        if isinstance(value, str):
+            params[name] = VALUES[name].get(value, value)
+    if isinstance(params.get("checkpoint_every"), str):  # "60s"
+        params["checkpoint_every"] = float(params["checkpoint_every"].removesuffix("s"))
+    return params
 
 
 def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
@@ -270,13 +298,12 @@ def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
     return backbones.explained(repr(str(folder)), folder, remedy)
 
 
-def ready(estimator: Model, history: list[dict[str, Any]], device: str) -> Any:
+def ready(estimator: Model, history: list[dict[str, Any]]) -> Any:
     """Give a net to an estimator whose module was loaded."""
     _check_numbers(estimator.module_, "the folder's model")
     freeze(estimator.module_, estimator.frozen)
     estimator.module_.made_of = {name: shown(getattr(estimator, name)) for name in MADE_OF}
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
-    estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
     estimator.net_._set_training(False)
     estimator.net_.applied = estimator._inference_params()
@@ -423,4 +450,4 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
     card.describe(estimator, model.config)
     estimator.module_, estimator.tokenizer_ = module, tokenizer
     _ = estimator.max_length_  # refuses one that is too long
-    return ready(estimator, [], device)
+    return ready(estimator, [])

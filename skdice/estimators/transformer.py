@@ -34,9 +34,8 @@ from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.evaluation import Scored
 from skdice.inputs.rows import object_array
 from skdice.tasks import Task
-from skdice.text.encoding import Windows
+from skdice.text.encoding import Windows, text_blocks
 from skdice.text.long_texts import Cuts
-from skdice.text.subwords import text_blocks
 
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
@@ -331,7 +330,7 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         if not self.module_.adapted:
             raise ValueError("there is no adapter to merge: fit with adapter='lora'")
         self.module_ = adapters.merge_adapter(self.module_)
-        return storage.ready(self, self.history_, self.device)
+        return storage.ready(self, self.history_)
 
     # ---- files
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from numbers import Real
 from typing import Any, Literal, NamedTuple
@@ -29,6 +29,16 @@ def first(labels: list[Any]) -> str:
     """The first 20 labels in brackets, and how many more there are."""
     more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""
     return f"{labels[:20]}{more}"
+
+
+def refuse_new(labels: list[Any], known: list[Any]) -> None:
+    """Refuse labels for which a fitted model has no output."""
+    if new := [label for label in labels if label not in known]:
+        raise ValueError(
+            f"the labels {first(new)} are new to the fitted model, which knows {first(known)}: "
+            "name all labels in the first partial_fit(classes=...), or fit a new model. It may "
+            "start from the encoder of this one: save_pretrained(folder), then backbone=folder"
+        )
 
 
 class Labels(NamedTuple):
@@ -326,6 +336,17 @@ def _is_table(rows: list[Any]) -> bool:
         return False
     known = [value for value in chain.from_iterable(rows) if not is_missing(value)]
     return bool(known) and all(isinstance(value, Real) and value in (0, 1) for value in known)
+
+
+def holds_tags(y: Any) -> bool:
+    """Tell if the rows of `y` are lists of tags, and not labels, one or several in 0/1 rows."""
+    if is_indicator(y):
+        return False
+    rows = plain_values(y, "y")
+    if not is_ordered(rows) or not len(rows):
+        return False
+    first = next(iter(rows))
+    return isinstance(first, (list, tuple, Mapping, Set)) or np.ndim(first) == 1
 
 
 def label_table(probabilities: Any) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Sequence, Set, Sized
 from typing import Any
 
 import numpy as np
 
 from skdice._checks import check_choice, check_lengths, counted
-from skdice.inputs.labels import is_indicator
 from skdice.inputs.rows import as_row_list, check_ordered, is_ordered, plain_values, target_rows
 from skdice.inputs.texts import check_characters, input_rows, is_text, is_whole_number, string_of
 from skdice.tags.schemes import SCHEMES, get_spans, infer_scheme, refuse_strays, strict_spans
@@ -62,17 +61,6 @@ def first_item(*targets: Any) -> Any:
     of_all = (row for y in targets for row in (plain_values(y, "y") if is_ordered(y) else ()))
     rows = (row for row in of_all if isinstance(row, kinds) and getattr(row, "ndim", 1) > 0)
     return next((item for row in rows for item in row if item is not None), None)
-
-
-def holds_tags(y: Any) -> bool:
-    """Tell if the rows of `y` are lists of tags, and not labels, one or several in 0/1 rows."""
-    if is_indicator(y):
-        return False
-    rows = plain_values(y, "y")
-    if not is_ordered(rows) or not len(rows):
-        return False
-    first = next(iter(rows))
-    return isinstance(first, (list, tuple, Mapping, Set)) or np.ndim(first) == 1
 
 
 def _tag(value: Any, where: str) -> str:

@@ -10,9 +10,8 @@ import numpy as np
 
 from skdice._checks import check_choice, checked, position
 from skdice._types import Data
-from skdice.inputs.labels import Labels, is_indicator, read_labels
+from skdice.inputs.labels import Labels, holds_tags, is_indicator, read_labels
 from skdice.inputs.rows import as_row_list, is_missing
-from skdice.inputs.sentences import holds_tags
 from skdice.metrics.decisions.positive import positive_class
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor, nn
 
 from skdice._checks import KINDS, as_numbers, checked, shown
@@ -21,6 +22,14 @@ from skdice.losses.search_ranges import OneMinus, Range, Ranges
 REDUCTIONS = ("mean", "sum", "none")
 SHARED = ("ignore_index", "multilabel", "reduction")
 PER_CLASS = ("alpha", "class_weight")  # parameters that may hold a number for each class
+
+# What an estimator knows itself: the value that leaves it to the estimator, and how it is said.
+LEFT_TO_ESTIMATOR: dict[str, tuple[Any, str]] = {
+    "ignore_index": (-100, "in y, None marks what has no label"),
+    "multilabel": (False, "y tells, as 0/1 rows or lists of labels"),
+    "background": ("auto", "it is the tag O, or of two classes the one that is not `pos_label`"),
+    "reduction": ("mean", "training takes the mean; `lr` scales it"),
+}
 
 LOSSES: dict[str, type[Loss]] = {}  # by name, filled as classes are defined
 
@@ -373,3 +382,71 @@ def resolve_loss(loss: str | Loss, name: str = "loss") -> Loss:
     if loss not in LOSSES:
         raise ValueError(f"{name}={shown(loss)} is unknown: use {known}")
     return LOSSES[loss]()
+
+
+# ---- the loss that an estimator is given
+
+
+def check_given(loss: str | Loss) -> Loss:
+    """Return the loss that an estimator is given, which may not set what the estimator knows.
+
+    Parameters
+    ----------
+    loss : str or Loss
+
+    Raises
+    ------
+    ValueError
+        If it, or a part of it, sets one of `LEFT_TO_ESTIMATOR`; or if the name is unknown.
+    TypeError
+        If it is neither a name nor a loss of skdice.
+
+    Examples
+    --------
+    >>> from skdice.losses.base import check_given
+    >>> check_given("dice")
+    DiceLoss()
+    """
+    given = resolve_loss(loss)
+    for part in losses_in(given):
+        for parameter, (left, way_out) in LEFT_TO_ESTIMATOR.items():
+            value = getattr(part, parameter, left)
+            if type(value) is not type(left) or value != left:
+                raise ValueError(
+                    f"loss={shown(given)} sets {parameter}={shown(value)}, which the estimator "
+                    f"sets by itself: leave it out ({way_out})"
+                )
+    return given
+
+
+def check_classes(loss: str | Loss, classes: Any, multilabel: bool = False) -> None:
+    """Refuse factors of classes, such as a `class_weight`, that do not fit these classes.
+
+    Parameters
+    ----------
+    loss : str or Loss
+    classes : sequence of shape (n_classes,)
+        The labels, in the order of the logits.
+    multilabel : bool, default=False
+
+    Raises
+    ------
+    ValueError
+        If there are not as many factors as classes, or a dict names a label that is none of them.
+    """
+    given = resolve_loss(loss)
+    try:
+        clone(given).prepare(np.ones(len(classes)), multilabel=multilabel, classes=classes)
+    except ValueError as error:
+        raise ValueError(f"loss={shown(given)}: {error}") from error
+
+
+def has_factors(loss: str | Loss) -> bool:
+    """Return True if a loss has factors that may not fit the classes."""
+    parts = losses_in(resolve_loss(loss))
+    return any(hasattr(getattr(p, name, 0), "__len__") for p in parts for name in PER_CLASS)
+
+
+def losses_in(loss: Any) -> list[Loss]:
+    """A loss and the losses that it consists of."""
+    return [part for part in loss.modules() if isinstance(part, Loss)]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from skdice._checks import KINDS
-from skdice.losses._overlap import OverlapLoss
-from skdice.losses._soft_counts import Formula
+from skdice.losses._overlap import Formula, OverlapLoss
 from skdice.losses.search_ranges import Range, Ranges
 
 

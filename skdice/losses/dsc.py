@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 from skdice._warn import warn
 from skdice.exceptions import CollapseWarning
+from skdice.losses._overlap import Formula
 from skdice.losses._parameters import Number, number
-from skdice.losses._soft_counts import Formula
 from skdice.losses.dice import DiceLoss, dice_formula
 from skdice.losses.search_ranges import Range, Ranges
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from skdice._checks import KINDS
-from skdice.losses._overlap import OverlapLoss
+from skdice.losses._overlap import Formula, OverlapLoss
 from skdice.losses._parameters import Number, is_above_zero, number
-from skdice.losses._soft_counts import Formula
 from skdice.losses.search_ranges import OneMinus, Range, Ranges
 
 

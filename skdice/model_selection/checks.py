@@ -16,9 +16,8 @@ from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 from skdice.exceptions import DecisionWarning
-from skdice.inputs.labels import UNKNOWN, as_labels, read_labels
+from skdice.inputs.labels import UNKNOWN, as_labels, holds_tags, read_labels
 from skdice.inputs.rows import check_groups, plain_values
-from skdice.inputs.sentences import holds_tags
 from skdice.resampling.stratification import MultilabelStratifiedKFold
 
 

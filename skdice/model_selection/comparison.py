@@ -22,7 +22,7 @@ from skdice._digest import digest
 from skdice._tables import frame_of, text_table
 from skdice._types import Data
 from skdice._version import __version__
-from skdice.datasets.reading import parse_json
+from skdice.datasets.source import parse_json
 from skdice.engine.fit_plan import check_validation, length_of_fit
 from skdice.engine.recipe import given, rows_of_update
 from skdice.estimators.before_folds import check_factors, with_pos_label

@@ -23,8 +23,8 @@ from skdice._types import Data
 from skdice.engine.fit_plan import draw_seed
 from skdice.engine.ranks import check_alone
 from skdice.estimators.before_folds import check_factors, check_rows, with_pos_label
+from skdice.inputs.labels import holds_tags
 from skdice.inputs.rows import check_given
-from skdice.inputs.sentences import holds_tags
 from skdice.losses import Loss
 from skdice.model_selection.checks import check_classes, check_scores, folds_of, weights_of
 from skdice.model_selection.heads.head_fits import HeadFits, why_no_heads

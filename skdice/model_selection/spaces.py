@@ -13,8 +13,7 @@ from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
 from skdice.losses import LOSSES, Loss
-from skdice.losses.base import resolve_loss
-from skdice.losses.of_estimator import check_given
+from skdice.losses.base import check_given, resolve_loss
 from skdice.losses.search_ranges import OneMinus
 
 Space = dict[str, Any]

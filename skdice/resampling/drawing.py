@@ -10,8 +10,7 @@ from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import clone
 
 from skdice._compat import get_sampler_tags
-from skdice.inputs.labels import is_indicator, single_labels
-from skdice.inputs.sentences import holds_tags
+from skdice.inputs.labels import holds_tags, is_indicator, single_labels
 from skdice.resampling.tags import TagSampler
 
 

@@ -17,9 +17,9 @@ from skdice._checks import shown
 from skdice._compat import HasMethods, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice._types import Rows
-from skdice.inputs.labels import as_labels
+from skdice.inputs.labels import as_labels, holds_tags
 from skdice.inputs.rows import as_row_list, check_given, object_array, take
-from skdice.inputs.sentences import as_sentences, as_tags, holds_tags
+from skdice.inputs.sentences import as_sentences, as_tags
 from skdice.inputs.texts import as_texts
 from skdice.resampling.tags import TagOverSampler, TagSampler
 from skdice.tags.schemes import get_spans, infer_scheme, to_tags

@@ -11,21 +11,26 @@ import torch
 from sklearn.utils import check_consistent_length
 from torch import nn
 
+from skdice._checks import shown
 from skdice._types import Data, Encoder, Model, Rows, Weights
+from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
-from skdice.engine.fit_plan import Examples, Mode, prepared_loss
+from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.window_pooling import TextDataset, WindowPooling
+from skdice.exceptions import DataWarning
 from skdice.inputs.labels import (
     UNKNOWN,
     Labels,
+    first,
     known_labels,
     labels_to_score,
     places_of,
     rarest_labels,
     read_labels,
+    refuse_new,
     single_labels,
 )
 from skdice.inputs.rows import check_weights
@@ -33,7 +38,6 @@ from skdice.inputs.texts import as_texts, check_width, refuse_labels_in
 from skdice.metrics.classification import class_scores
 from skdice.metrics.decisions.positive import positive_class
 from skdice.tasks._base import Task
-from skdice.tasks._learned_labels import further_labels, held_out_labels, new_labels
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts, TextWindow, encode_texts
 
@@ -92,10 +96,10 @@ class Classification(Task):
         """Set the classes; targets become labels, or 0/1 rows in the order of the classes."""
         self._set_width(model, data.inputs, mode)
         given: Labels = data.targets
-        learned = further_labels if mode != "fresh" else new_labels
+        learned = _further_labels if mode != "fresh" else _new_labels
         data = replace(data, targets=learned(model, given, classes))
         if held is not None:
-            held = replace(held, targets=held_out_labels(model, held, given))
+            held = replace(held, targets=_held_out_labels(model, held, given))
         return data, held
 
     def _set_width(self, model: Model, inputs: list[Any], mode: Mode) -> None:
@@ -280,3 +284,69 @@ def _pooled(model: Model, logits: np.ndarray) -> np.ndarray:
 
 def _shares(data: Examples) -> np.ndarray:
     return np.ones(len(data)) if data.weights is None else data.weights
+
+
+# ---- the labels of a new model, of further training, and of validation texts
+
+
+def _new_labels(model: Model, labels: Labels, more: Rows | None) -> np.ndarray:
+    """Labels, or 0/1 rows in the order of the classes, which are set."""
+    if more is not None:
+        labels = labels.joined(more)
+    classes, multilabel = labels.classes, labels.multilabel
+    if len(classes) < 2 and not multilabel:
+        raise ValueError(
+            f"y holds one class only ({shown(classes[0])}): a classifier needs two or more"
+        )
+    if not multilabel and model.pos_label is not None and len(classes) == 2:
+        positive_class(classes, np.zeros(2), model.pos_label)  # refuses an unknown label
+    model.classes_, model.multilabel_ = classes, multilabel
+    if multilabel and more is None:
+        _check_occurring(labels)
+    return labels.values
+
+
+def _further_labels(model: Model, labels: Labels, more: Rows | None) -> np.ndarray:
+    """The labels of further training, for each of which the head has an output."""
+    known, found = model.classes_.tolist(), labels.classes.tolist()
+    unlike = not labels.multilabel and isinstance(found[0], str) != isinstance(known[0], str)
+    if unlike or labels.multilabel != model.multilabel_:
+        raise ValueError(
+            f"y holds labels of a kind that the first fit did not see, such as {shown(found[0])}: "
+            f"give labels such as {first(known)}, or fit with warm_start=False"
+        )
+    if more is not None:
+        labels = labels.joined(more)
+        if labels.given == "table":  # the columns of which have names now
+            labels = labels._replace(given="columns")
+    if labels.given != "table":
+        refuse_new(labels.classes.tolist(), known)
+    return labels.among(model.classes_) if labels.multilabel else labels.values
+
+
+def _held_out_labels(model: Model, held: Examples, given: Labels) -> np.ndarray:
+    """The labels of validation texts; refuses texts and labels of another kind than `given`."""
+    if isinstance(held.inputs, list):
+        check_width(held.inputs, model.n_features_in_, model, "X_val")
+    labels: Labels = held.targets
+    unlike = labels.multilabel != model.multilabel_
+    if unlike or (labels.given == "table" and labels.values.shape[1] != len(model.classes_)):
+        raise ValueError(
+            f"y_val has shape {labels.values.shape} and y {given.values.shape}: give labels of the "
+            "same kind, with a column for each label of a multi-label problem"
+        )
+    if model.multilabel_:
+        return labels.among(model.classes_, "y_val")
+    check_known(model.classes_.tolist(), labels.classes.tolist(), "labels")
+    return labels.values
+
+
+def _check_occurring(labels: Labels) -> None:
+    """Warn of labels that no row has: nothing about them can be learned."""
+    empty = labels.classes[~(labels.values == 1).any(axis=0)].tolist()
+    if empty:
+        warn(
+            f"y has no row with the labels {empty[:20]}, which the model will learn never to "
+            "predict: add such rows, or leave these labels out",
+            DataWarning,
+        )

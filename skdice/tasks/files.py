@@ -25,7 +25,6 @@ from skdice.text.alignment import typed_spans
 class TaskFiles:
     """What the command line and the readers of files ask about the rows of a task."""
 
-    kind: ClassVar[str] = ""  # of `read_dataset`, where it is not the task's name
     # In which predictions are written, and the methods that predict them; "auto" is the first.
     formats: ClassVar[dict[str, str]]
     modes: ClassVar[tuple[str, ...]] = ("lenient",)  # which spans count as found
@@ -203,7 +202,6 @@ class EntityFiles(TaskFiles):
 class QuestionFiles(TaskFiles):
     """Questions with a context, which holds their answers."""
 
-    kind = "qa"
     formats: ClassVar[dict[str, str]] = {"squad": "predict", "jsonl": "predict"}
 
     def groups(self, X: Data) -> list[str] | None:

@@ -12,13 +12,13 @@ from torch import nn
 
 from skdice._types import Data, Encoder, Model, Rows, Weights
 from skdice.engine.devices import to_device
+from skdice.engine.encoded import Update
 from skdice.engine.fit_plan import Examples, Mode, check_known, fresh_loss
 from skdice.engine.module import EncoderModule
 from skdice.engine.span_heads import EncoderWithSpanHeads
-from skdice.engine.updates import Update
 from skdice.inputs.rows import check_weights
 from skdice.inputs.sentences import as_entities, as_sentences
-from skdice.losses.of_estimator import check_classes
+from skdice.losses.base import check_classes
 from skdice.losses.span_ends import HeadsLoss
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.tags.schemes import to_tags

@@ -23,14 +23,14 @@ from skdice._checks import as_numbers, check_unmasked, shown
 from skdice._types import Data, Model, Weights
 from skdice._warn import warn
 from skdice.engine.devices import check_device, resolve_device, seeded
+from skdice.engine.encoded import Update
 from skdice.engine.fit_plan import Examples, Mode
 from skdice.engine.layouts.layout import MicroBatch
 from skdice.engine.module import finite_bias
-from skdice.engine.updates import Update
 from skdice.exceptions import DataWarning
 from skdice.inputs.labels import places_of, read_labels
 from skdice.inputs.rows import check_weights
-from skdice.losses.of_estimator import losses_in
+from skdice.losses.base import losses_in
 from skdice.tasks.classification import Classification
 from skdice.text.long_texts import Cuts
 

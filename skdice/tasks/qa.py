@@ -13,13 +13,12 @@ from skdice._checks import counted
 from skdice._types import Data, Model, Rows, Weights
 from skdice._warn import warn
 from skdice.engine.devices import to_device
+from skdice.engine.encoded import Update
 from skdice.engine.fit_plan import Examples, Mode, fresh_loss
-from skdice.engine.updates import Update
 from skdice.exceptions import CollapseWarning, MisalignedWarning
 from skdice.inputs.answers import Answer, as_answers, as_questions, read_answers
 from skdice.inputs.rows import check_weights
-from skdice.losses.base import resolve_loss
-from skdice.losses.of_estimator import check_classes
+from skdice.losses.base import check_classes, resolve_loss
 from skdice.losses.span_ends import SpanEndsLoss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.tasks._base import Blocks, Task

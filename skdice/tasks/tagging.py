@@ -15,6 +15,7 @@ from skdice._warn import warn
 from skdice.engine.encoded import UNKNOWN
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
 from skdice.exceptions import DataWarning
+from skdice.inputs.labels import refuse_new
 from skdice.inputs.sentences import as_names, as_sentences, as_tags, read_tags
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.calibration import SpanScales
@@ -29,7 +30,6 @@ from skdice.tags.schemes import (
 )
 from skdice.tags.spans import ScoredSpan
 from skdice.tasks._base import Task
-from skdice.tasks._learned_labels import refuse_new
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.long_texts import Cuts
 

@@ -15,6 +15,7 @@ from skdice._warn import warn
 from skdice.exceptions import TruncationWarning
 
 BLOCK = 1024  # texts tokenised at a time: the tokenizer's output takes much memory
+CHARACTERS = 1_000_000  # of texts tokenised at a time
 
 
 @dataclass(slots=True)
@@ -313,3 +314,37 @@ def _cut(sizes: np.ndarray, room: int, overlap: int) -> list[tuple[int, int, int
     # Inside an overlap, the middle is where the left and right contexts are equally long.
     borders = [0, *((later[0] + earlier[1]) // 2 for earlier, later in pairwise(spans)), n]
     return [(*span, *kept) for span, kept in zip(spans, pairwise(borders), strict=True)]
+
+
+# ---- raw texts
+
+
+def text_blocks(
+    texts: Sequence[str] | Sequence[tuple[str, str]],
+    most: int = BLOCK,
+    characters: int = CHARACTERS,
+) -> Iterator[slice]:
+    """Slices that cover all texts or pairs: at most so many, and not many more characters."""
+    start = size = 0
+    for i, text in enumerate(texts):
+        size += len(text) if isinstance(text, str) else sum(map(len, text))
+        if i + 1 - start == most or size >= characters:
+            yield slice(start, i + 1)
+            start, size = i + 1, 0
+    if start < len(texts):
+        yield slice(start, len(texts))
+
+
+def subwords_of_texts(
+    tokenizer: Any, texts: Sequence[str]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Ids of each text, shape (n,), and their first and last characters, (n, 2), ends exclusive.
+
+    They have no special tokens.
+    """
+    for some in text_blocks(texts):
+        # Not verbose: it would warn of long texts, which are cut into windows.
+        encoded = tokenizer(list(texts[some]), add_special_tokens=False, verbose=False)
+        for encoding in encoded.encodings:
+            ids = np.array(encoding.ids, dtype=np.int32)
+            yield ids, np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)

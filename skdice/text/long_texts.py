@@ -11,8 +11,7 @@ import numpy as np
 
 from skdice._warn import warn
 from skdice.exceptions import TruncationWarning
-from skdice.text.encoding import Window, compact
-from skdice.text.subwords import text_blocks
+from skdice.text.encoding import Window, compact, text_blocks
 
 _REMEDY = {
     "truncate": "set long_texts='windows' to read them whole, or raise max_length",

@@ -17,11 +17,11 @@ from skdice.text.encoding import (
     _cut,
     _subwords_of_words,
     compact,
+    subwords_of_texts,
     tell_of_words,
     template,
     whole_words,
 )
-from skdice.text.subwords import subwords_of_texts
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from skdice._checks import check_choice, check_has, checked, naming, shown
 from skdice.inputs.entities import Entity
 from skdice.inputs.texts import as_single_texts, check_characters
 from skdice.tags.spans import flat_spans
-from skdice.text.subwords import text_blocks
+from skdice.text.encoding import text_blocks
 
 # One character a word in scripts without blanks; a symbol such as an emoji, with its modifiers.
 _OWN_WORD = (

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from skdice.datasets import read_annotations, read_dataset, read_table, read_texts
-from skdice.datasets.dataset import read_inputs
-from skdice.datasets.readers import Learned
+from skdice.datasets.dataset import Learned, read_inputs
 from skdice.datasets.source import Source
 from skdice.inputs.labels import read_labels
 from tests.datasets.files import put_json as put

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.dataset import read_inputs, task_of
-from skdice.datasets.readers import READERS, Learned
+from skdice.datasets.dataset import READERS, Learned, read_inputs, task_of
 from skdice.datasets.row import Row
 from skdice.datasets.source import Source
 from skdice.exceptions import SkippedRowsWarning

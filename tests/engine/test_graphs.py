@@ -30,7 +30,7 @@ from skdice._compat import attention_of
 from skdice.engine import graphs
 from skdice.engine.graphs import EAGER_RUNS, Graphs
 from skdice.engine.layouts import rows
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import Padded
 from skdice.engine.layouts.rows import Rows
 from skdice.engine.parts import settle_attention
 from skdice.losses import LOSSES, DiceLoss, Loss

@@ -22,8 +22,7 @@ from skdice._compat import attention_of
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.layouts.architectures import ARCHITECTURES
 from skdice.engine.layouts.grouped import Grouped, recurring_size
-from skdice.engine.layouts.layout import Padding
-from skdice.engine.layouts.padded import Padded, length_chunks
+from skdice.engine.layouts.layout import Padded, Padding, length_chunks
 from skdice.text.encoding import Window
 from tests.data import (
     UNEVEN,

@@ -14,7 +14,7 @@ import skdice
 from skdice.backbones import class_with_head
 from skdice.engine.layouts.architectures import ARCHITECTURES
 from skdice.engine.layouts.grouped import Grouped
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import Padded
 from skdice.engine.layouts.rows import Rows
 from skdice.engine.module import TaskModel
 from tests.engine.test_grouped import fitted_with_data

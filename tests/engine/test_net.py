@@ -27,7 +27,7 @@ from skdice._compat import attention_of
 from skdice.backbones import load_encoder
 from skdice.engine.devices import autocast_dtype
 from skdice.engine.fit_plan import encode
-from skdice.engine.layouts.padded import Padded, length_batches, length_chunks
+from skdice.engine.layouts.layout import Padded, length_batches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, split_by_decay
 from skdice.engine.parts import settle_attention
 from skdice.engine.recipe import schedule_factor

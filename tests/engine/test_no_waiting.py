@@ -27,10 +27,9 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice._compat import attention_of
-from skdice.engine import updates
+from skdice.engine import encoded
 from skdice.engine.layouts.grouped import Groups
-from skdice.engine.layouts.layout import Layout
-from skdice.engine.layouts.padded import PADDED
+from skdice.engine.layouts.layout import PADDED, Layout
 from skdice.engine.parts import settle_attention
 from skdice.engine.span_heads import EncoderWithSpanHeads
 from skdice.estimators.classifier import NumericNet
@@ -149,7 +148,7 @@ def run_without_values(net, batch):
     net.device, net.precision = "meta", "fp32"
     with pytest.MonkeyPatch.context() as patch:
         # From pinned memory, without waiting, on a GPU.
-        for module in (net_module, updates):
+        for module in (net_module, encoded):
             patch.setattr(module, "to_device", without_values)
         # The fused kernel, which has no form without values, is told what to skip.
         skipped = []

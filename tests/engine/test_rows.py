@@ -14,7 +14,7 @@ from skdice.engine.layouts.architectures import (
     of_the_past,
     of_xlnet,
 )
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import Padded
 from skdice.engine.layouts.rows import Rows, RowsOfOne
 from tests.engine.test_grouped import DROPOUTS, TASKS, fitted_with_data
 

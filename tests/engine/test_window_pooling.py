@@ -10,7 +10,7 @@ from skdice import DiceSequenceClassifier
 from skdice.engine.accumulation import accumulate
 from skdice.engine.fit_plan import encode
 from skdice.engine.layouts.grouped import Grouped
-from skdice.engine.layouts.padded import PADDED
+from skdice.engine.layouts.layout import PADDED
 from skdice.engine.layouts.rows import Rows
 from skdice.engine.window_pooling import TextDataset, WindowPooling
 

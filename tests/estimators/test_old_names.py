@@ -11,8 +11,8 @@ from skdice import (
     DiceEntityRecognizer,
     DiceTokenClassifier,
 )
-from skdice.estimators.old_names import GONE, PARAMETERS, as_now
-from skdice.estimators.storage import _loss_from_json
+from skdice.estimators._net_estimator import PARAMETERS
+from skdice.estimators.storage import GONE, _loss_from_json, as_now
 from skdice.losses import DiceLoss
 
 

@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from skdice import BiasTunedTagger, DiceMRCTagger, DiceTokenClassifier
 from skdice.engine import ranks
 from skdice.engine.fit_plan import fresh_loss, plan_fit
-from skdice.engine.layouts.layout import Padding
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import Padded, Padding
 from skdice.inspection import html_report, imbalance, show_tags, span_errors
 from skdice.losses import LOSSES
 from skdice.model_selection import LossSearchCV, compare_losses

@@ -14,6 +14,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from skdice.inputs.labels import (
     as_labels,
+    holds_tags,
     is_indicator,
     known_labels,
     rarest_labels,
@@ -21,7 +22,6 @@ from skdice.inputs.labels import (
     single_labels,
 )
 from skdice.inputs.rows import object_array
-from skdice.inputs.sentences import holds_tags
 from skdice.metrics.classification import class_scores
 
 NAMES = [["toxic", "threat"], [], ["toxic"], ["obscene", "toxic"]]

@@ -10,8 +10,8 @@ import pytest
 
 from skdice.backbones import load_tokenizer
 from skdice.exceptions import TruncationWarning
+from skdice.text.encoding import text_blocks
 from skdice.text.long_texts import Cuts, encode_texts
-from skdice.text.subwords import text_blocks
 from tests.conftest import WORDS
 
 

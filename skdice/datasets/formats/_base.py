@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 from skdice._checks import shown
 from skdice._names import FORMATS, made
-from skdice.datasets.options import without
-from skdice.datasets.row import UNITS, Marks, Note, Row, Span, Wanted, span
+from skdice.datasets.row import UNITS, Marks, Note, Row, Span, Wanted, span, without
 from skdice.datasets.source import Source
 from skdice.inputs.entities import Entity, fields_of
 
@@ -29,11 +28,12 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
     knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
     is_json: ClassVar[bool] = False  # whether its files are JSON whatever their names
+    begins: ClassVar[str | None] = None  # a pattern of the first lines of others
     keeps: ClassVar[tuple[str, ...] | None] = None  # metadata with a place in it; None is all
 
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        """The tasks of a folder, or of a file that is not JSON, if it looks like this format."""
-        return ()
+    def is_folder(self, path: Path) -> bool:
+        """Return True if a folder holds files of this format, with a text in each."""
+        return False
 
     def tasks_of(self, value: Any) -> tuple[str, ...]:
         """The tasks of a value of a JSON file, if it looks like one of this format.

@@ -14,8 +14,7 @@ from xml.etree import ElementTree
 
 from skdice._checks import shown
 from skdice.datasets.formats._base import Format, if_any
-from skdice.datasets.options import without
-from skdice.datasets.row import Marks, Note, Row, Span, Wanted
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted, without
 from skdice.datasets.source import Source
 
 _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpTION exports
@@ -24,14 +23,12 @@ _LAYER = re.compile(r"(webanno\.custom|de\.tudarmstadt)\.[\w.]+")  # that INCEpT
 class BioC(Format):
     """Documents of passages with annotations."""
 
+    begins = r"\s*(?=<)[\s\S]*<collection"
+
     def tasks_of(self, value: Any) -> tuple[str, ...]:
         documents = (each for each in _documents(value) if isinstance(each, dict))
         has_passages = any(isinstance(each.get("passages"), list) for each in documents)
         return ("entities",) if has_passages else ()
-
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        is_xml = source.first_line.lstrip().startswith("<") and source.suffix != ".conll"
-        return ("entities",) if is_xml and "<collection" in "\n".join(source.head[:100]) else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         values = source.values if source.is_json else [("the file", _of_xml(source))]

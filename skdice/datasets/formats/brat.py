@@ -18,9 +18,8 @@ from typing import ClassVar
 
 from skdice.datasets.formats._base import Format
 from skdice.datasets.formats.webanno import is_webanno
-from skdice.datasets.reading import fault, read_text
 from skdice.datasets.row import Marks, Note, Row, Span, Wanted
-from skdice.datasets.source import Source
+from skdice.datasets.source import Source, fault, read_text
 from skdice.folders import replaced
 from skdice.inputs.entities import Entity
 
@@ -34,11 +33,10 @@ class Brat(Format):
 
     suffixes: ClassVar[tuple[str, ...]] = ("",)
     keeps: ClassVar[tuple[str, ...] | None] = ("id",)
+    begins = r"T\d+\t\S+ \d+ \d+[;\t]"  # one of the files, which `read` refuses
 
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        path = source.path
-        fits = path.is_dir() and not any(map(is_webanno, path.rglob("*.tsv")))
-        return ("entities",) if fits or path.suffix == ".ann" else ()  # which `read` refuses
+    def is_folder(self, path: Path) -> bool:
+        return not any(map(is_webanno, path.rglob("*.tsv")))
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         for name, document in _documents(source.path):

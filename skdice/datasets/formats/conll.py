@@ -17,7 +17,7 @@ from skdice.datasets.conll import write_conll
 from skdice.datasets.formats._base import Format
 from skdice.datasets.row import Note, Row, Wanted
 from skdice.datasets.source import Source
-from skdice.datasets.tagged import is_tagged, tagged_rows
+from skdice.datasets.tagged import tagged_rows
 from skdice.datasets.words import joined_rows, longest, tags_of
 from skdice.exceptions import SkippedRowsWarning
 from skdice.inputs.entities import Entity
@@ -28,9 +28,6 @@ class Conll(Format):
 
     suffixes: ClassVar[tuple[str, ...]] = (".conll",)
     keeps: ClassVar[tuple[str, ...] | None] = ()
-
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        return ("tagging",) if source.suffix == ".conll" or is_tagged(source) else ()
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         rows = tagged_rows(source, {}).rows  # columns without tags may be anything

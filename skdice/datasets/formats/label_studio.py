@@ -23,8 +23,7 @@ from skdice.datasets.formats._base import (
     rest_of,
     without_scores,
 )
-from skdice.datasets.options import without
-from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span
+from skdice.datasets.row import Marks, Note, Row, Span, Wanted, span, without
 from skdice.datasets.source import Source
 
 _OF_HTML = "hypertextlabels"

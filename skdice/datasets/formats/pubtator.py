@@ -20,9 +20,7 @@ _PART = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 class PubTator(Format):
     """Titles and abstracts with entities."""
 
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        fits = re.match(r"[^|\t]+\|t\|", source.first_line) and source.suffix != ".conll"
-        return ("entities",) if fits else ()
+    begins = r"[^|\t\n]+\|t\|"
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         block: list[tuple[int, str]] = []

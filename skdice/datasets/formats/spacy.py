@@ -13,8 +13,7 @@ from typing import Any
 
 from skdice._checks import shown
 from skdice.datasets.formats._base import Format, spans_of
-from skdice.datasets.options import without
-from skdice.datasets.row import Marks, Note, Row, Wanted
+from skdice.datasets.row import Marks, Note, Row, Wanted, without
 from skdice.datasets.source import Source
 
 

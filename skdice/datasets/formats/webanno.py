@@ -37,13 +37,10 @@ class WebAnno(Format):
 
     unit = "utf16"
 
-    def tasks_of_file(self, source: Source) -> tuple[str, ...]:
-        if source.path.is_dir():
-            fits = any(map(is_webanno, source.path.rglob("*.tsv")))
-        else:
-            begins = "\n".join(source.head[:3]).lstrip()
-            fits = begins.startswith(_BEGIN) or re.match(_OLD, begins) is not None
-        return ("entities",) if fits else ()
+    begins = rf"\s*({_BEGIN}|{_OLD})"
+
+    def is_folder(self, path: Path) -> bool:
+        return any(map(is_webanno, path.rglob("*.tsv")))
 
     def read(self, source: Source, wanted: Wanted) -> Iterator[Row | Note]:
         if not source.path.is_dir():

@@ -13,10 +13,9 @@ from torch import nn
 from skdice.engine import devices
 from skdice.engine.layouts.architectures import packable
 from skdice.engine.layouts.grouped import Grouped
-from skdice.engine.layouts.layout import Layout, Padding
-from skdice.engine.layouts.padded import Padded, run_cost
+from skdice.engine.layouts.layout import Layout, Padded, Padding, run_cost
 from skdice.engine.layouts.rows import Recurring, Rows, RowsOfOne
-from skdice.losses import Loss
+from skdice.losses.base import losses_in
 
 if TYPE_CHECKING:
     from skdice.engine.encoded import EncodedDataset
@@ -76,5 +75,5 @@ def _rows(module: Any, padding: Padding, pack: bool, padding_target: Any = 0) ->
 
 def leaves_out_padding(criterion: nn.Module) -> bool:
     """Return True if rows of weight 0 change no loss in a criterion, as they may in a user's."""
-    losses = [part for part in criterion.modules() if isinstance(part, Loss)]
+    losses = losses_in(criterion)
     return bool(losses) and all(loss.heeds_weights for loss in losses)

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 
 from skdice._types import Encoder
-from skdice.engine.layouts.layout import MicroBatch, pool
-from skdice.engine.layouts.padded import Padded, length_chunks
+from skdice.engine.layouts.layout import MicroBatch, Padded, length_chunks, pool
 from skdice.text.encoding import Window, Windows
 
 

@@ -20,8 +20,7 @@ import torch
 from skdice._types import Encoder
 from skdice.engine.ahead import ahead
 from skdice.engine.layouts.architectures import Mask
-from skdice.engine.layouts.layout import Layout, MicroBatch, grown, pool
-from skdice.engine.layouts.padded import Padded
+from skdice.engine.layouts.layout import Layout, MicroBatch, Padded, grown, pool
 from skdice.text.encoding import Window, Windows
 
 LENGTHS = (64, 128, 256, 512)  # of rows; longer ones are multiples of the last

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from skdice.datasets import read_annotations, read_dataset, write_annotations
-from skdice.datasets.dataset import read_inputs
-from skdice.datasets.readers import Learned
+from skdice.datasets.dataset import Learned, read_inputs
 from skdice.datasets.source import Source
 
 
