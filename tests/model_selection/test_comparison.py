@@ -295,6 +295,7 @@ def test_the_picture_has_the_differences_of_the_table_and_scores_begin_at_half()
     assert np.allclose(drawn[1], 100 * np.array(ends))
     diamonds = [line.get_xdata()[0] for line in axes[-1].lines if line.get_marker() == "D"]
     assert np.allclose(diamonds, [0, 100 * apart])
+    assert [text.get_text() for text in axes[1].texts] == ["81.0", "72.0"]
     low = comparison_of(ce=[(0.8, [0.8, 0.8, 0.8])], dice=[(0.4, [0.4, 0.4, 0.4])])
     high = comparison_of(ce=[(0.8, [0.8, 0.8, 0.8])], dice=[(0.6, [0.6, 0.6, 0.6])])
     begins = [ComparisonDisplay.from_comparison(c).axes_[1].get_xlim()[0] for c in (low, high)]

@@ -130,6 +130,8 @@ def test_losses_of_classes_with_one_name_are_apart():
     assert groups_of_losses(three) == [[0, 2], [1]]
     parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), Renamed())]
     assert groups_of_losses([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]
+    words = [DiceLoss(smooth=2.0), DiceLoss(surrogate="none"), DiceLoss()]
+    assert groups_of_losses(words) == [[0, 2], [1]]
 
 
 def test_a_head_that_diverges_takes_no_update_from_others():

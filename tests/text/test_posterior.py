@@ -166,6 +166,9 @@ def test_scores_near_0_and_near_1_are_corrected_apart():
     scores = [0.05, 0.5, 0.95]
     scaled = [span.score for span in scales([ScoredSpan("X", 0, 1, a) for a in scores])]
     np.testing.assert_allclose(scaled, [a / (a + (1 - a) ** 0.3) for a in scores], atol=0.015)
+    mirrored = SpanScales([(span._replace(score=1 - span.score), not b) for span, b in pairs])
+    again = [1 - span.score for span in mirrored([ScoredSpan("X", 0, 1, 1 - a) for a in scores])]
+    np.testing.assert_allclose(again, scaled, atol=1e-4)
     # A curve never falls.
     wrong = SpanScales([(span, span.score < 0.5) for span, _ in pairs])
     (low, high) = wrong([ScoredSpan("X", 0, 1, 0.1), ScoredSpan("X", 0, 1, 0.9)])
