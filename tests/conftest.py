@@ -28,6 +28,16 @@ WORDS = (  # noqa: SIM905
 ).split()
 
 
+# The sizes of most kinds of encoders, by the names that these share.
+SMALL: dict[str, object] = dict(
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=64,
+)
+
+
 def build_tiny_backbone(
     folder: str, kind: str = "bert", words: Sequence[str] = WORDS, **config: object
 ) -> str:
@@ -52,13 +62,9 @@ def build_tiny_backbone(
     tokenizer.post_processor = processors.TemplateProcessing(
         single=single, pair=pair, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    names = {
-        "roberta": ["input_ids", "attention_mask"],
-        "modernbert": ["input_ids", "attention_mask"],
-        "distilbert": ["input_ids", "attention_mask"],
-        "camembert": ["input_ids", "attention_mask"],
-        "xlm-roberta": ["input_ids", "attention_mask"],
-    }
+    names = ["input_ids", "attention_mask"]
+    if kind not in ("roberta", "modernbert", "distilbert", "camembert", "xlm-roberta"):
+        names.insert(1, "token_type_ids")
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="[PAD]",
@@ -68,64 +74,27 @@ def build_tiny_backbone(
         mask_token="[MASK]",
         padding_side="left" if left else "right",
         pad_token_type_id=3 if left else 0,
-        model_input_names=names.get(kind, ["input_ids", "token_type_ids", "attention_mask"]),
+        model_input_names=names,
     )
     sizes: dict[str, dict[str, object]] = {
-        "bert": dict(
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-        ),
-        "roberta": dict(
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=66,
-            pad_token_id=0,
-            type_vocab_size=1,
-        ),
+        "bert": SMALL,
+        "roberta": dict(SMALL, max_position_embeddings=66, pad_token_id=0, type_vocab_size=1),
         "deberta-v2": dict(
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-            relative_attention=True,
-            pos_att_type=["p2c", "c2p"],
-            type_vocab_size=0,
+            SMALL, relative_attention=True, pos_att_type=["p2c", "c2p"], type_vocab_size=0
         ),
         "modernbert": dict(
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-            pad_token_id=0,
-            bos_token_id=2,
-            eos_token_id=3,
-            cls_token_id=2,
-            sep_token_id=3,
+            SMALL, pad_token_id=0, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3
         ),
         "xlnet": dict(d_model=16, n_layer=2, n_head=2, d_inner=32),
         "distilbert": dict(
             dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=64
         ),
-        "electra": dict(
-            embedding_size=8,
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-        ),
+        "electra": dict(SMALL, embedding_size=8),
     }
     sizes["camembert"] = sizes["xlm-roberta"] = sizes["roberta"]
     sizes["deberta"] = sizes["deberta-v2"]
     sizes["albert"] = sizes["electra"]
-    sizes["mpnet"] = {**sizes["bert"], "pad_token_id": 1}
+    sizes["mpnet"] = dict(SMALL, pad_token_id=1)
     sizes["gpt2"] = dict(n_embd=16, n_layer=2, n_head=2, n_positions=64)
     settings = {"vocab_size": len(index), **sizes[kind], **config}
     encoder_config = transformers.AutoConfig.for_model(kind, **settings)
@@ -159,6 +128,13 @@ def tiny_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             *("distilbert", "electra"),
         )
     }
+
+
+@pytest.fixture(scope="session")
+def calm_backbone(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A random BERT of two layers without dropout: the same updates give the same weights."""
+    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return build_tiny_backbone(str(tmp_path_factory.mktemp("calm-bert")), **without)
 
 
 @pytest.fixture(scope="session")
@@ -209,13 +185,9 @@ def raw_text_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
         config = transformers.AutoConfig.for_model(
             kind,
             vocab_size=len(tokenizer),
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=130,
             type_vocab_size=1,
             pad_token_id=tokenizer.pad_token_id,
+            **dict(SMALL, max_position_embeddings=130),
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)

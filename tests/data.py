@@ -18,6 +18,18 @@ QUESTIONS = [("who went", "today anna went to paris"), ("where to", "the bus to 
 ANSWERS = [[(6, "anna")], [(11, "rome")]] * 6
 LABEL_SETS = [["spam", "money"], [], ["spam"], ["travel"]] * 3
 
+# ---- the prefixes of tags by scheme
+
+PREFIXES = {"iob1": "BI", "iob2": "BI", "ioe1": "IE", "ioe2": "IE", "bioes": "BIES"}
+PREFIXES |= {"bmes": "BMES", "bilou": "BILU"}
+
+
+def tags_of(scheme: str, types: str = "XY") -> list[str]:
+    """O, and the other tags that spans of these types can have; in "plain", only the types."""
+    plain = list(types) if scheme == "plain" else []
+    return ["O", *plain, *(f"{p}-{t}" for p in PREFIXES.get(scheme, "") for t in types)]
+
+
 # ---- five sentences of one to ten words, for batches of unequal rows
 
 UNEVEN = [

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
 from skorch.callbacks import Callback
 
-from skdice import DiceMRCTagger, DiceQuestionAnswerer
+from skdice import (
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceMultiSpanAnswerer,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
 from skdice.engine import used_embeddings
 from skdice.engine.fit_plan import encode
 from skdice.engine.net import FineTuningNet
+from tests import data
+
+# Estimators of text, with twelve rows that each can fit.
+ROWS_OF: dict[type, tuple[Any, Any]] = {
+    DiceSequenceClassifier: (data.TEXTS, data.LABELS),
+    DiceTokenClassifier: (data.SENTENCES, data.TAGS),
+    DiceEntityRecognizer: (data.JOINED, data.ENTITIES),
+    DiceMRCTagger: (data.SENTENCES, data.SPANS),
+    DiceQuestionAnswerer: (data.QUESTIONS, data.ANSWERS),
+    DiceMultiSpanAnswerer: (data.QUESTIONS, data.ANSWERS),
+}
+# The same with rows of unequal length that each can fit.
+UNEVEN_TASKS: dict[str, tuple[Any, Any, Any]] = {
+    "tagger": (DiceTokenClassifier, data.UNEVEN, data.UNEVEN_TAGS),
+    "texts": (DiceSequenceClassifier, data.UNEVEN_TEXTS, data.UNEVEN_LABELS),
+    "recognizer": (DiceEntityRecognizer, data.UNEVEN_TEXTS, data.UNEVEN_ENTITIES),
+    "mrc": (DiceMRCTagger, data.UNEVEN, data.UNEVEN_TAGS),
+    "reader": (DiceQuestionAnswerer, data.UNEVEN_QUESTIONS, data.UNEVEN_ANSWERS),
+}
 
 
 def nothing(net: Any, value: Any) -> None:
@@ -110,6 +138,25 @@ def word_tables_from(least: int) -> Iterator[None]:
         yield
 
 
+def tensors_of(model: Any) -> dict[str, torch.Tensor]:
+    """The weights of a fitted model, and the buffers of its loss, by name."""
+    return {**model.net_.module_.state_dict(), **dict(model.net_.criterion_.named_buffers())}
+
+
+def assert_same_weights(model: Any, other: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """The weights of two fitted models are equal, or as close as is allowed."""
+    one, two = (dict(m.net_.module_.state_dict()) for m in (model, other))
+    torch.testing.assert_close(one, two, rtol=rtol, atol=atol)
+
+
+def assert_same_fit(model: Any, other: Any) -> None:
+    """Two fits made the same tensors by the same epochs."""
+    torch.testing.assert_close(tensors_of(model), tensors_of(other), rtol=0, atol=0)
+    kept = [[{**epoch, "dur": None} for epoch in m.history_] for m in (model, other)]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == model.n_iter_ == other.n_iter_
+
+
 def numbers_of(model: Any, X: Any) -> np.ndarray:
     """All numbers behind a model's predictions, in one array."""
     if isinstance(model, DiceQuestionAnswerer):
@@ -118,6 +165,39 @@ def numbers_of(model: Any, X: Any) -> np.ndarray:
         model.predict(X[:1])  # which sets precision and device
         return np.concatenate(model.net_.logits(encode(model, X)))
     return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose probabilities are its rows."""
+
+    def __init__(self, labels: Sequence[Any] = (0, 1), multilabel: bool = False) -> None:
+        self.labels, self.multilabel = labels, multilabel
+
+    def fit(self, X: Any, y: Any) -> Given:
+        """Learn nothing."""
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels."""
+        return np.array(self.labels)
+
+    @property
+    def multilabel_(self) -> bool:
+        """Whether a row may have several."""
+        return self.multilabel
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """It always is."""
+        return True
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest label of each row."""
+        return self.classes_[np.argmax(X, axis=1)]
+
+    def predict_proba(self, X: Any) -> Any:
+        """The rows."""
+        return X
 
 
 def never_fitted(kind: type) -> Any:

@@ -26,17 +26,10 @@ from skdice.backbones import (
 from skdice.engine.module import EncoderWithHead, freeze
 from skdice.engine.vectors import unfitted_copy
 from skdice.exceptions import TruncationWarning
+from tests.conftest import SMALL as SIZES
 from tests.data import LABELS, TEXTS
 
-SMALL = dict(
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=64,
-    vocab_size=150,
-    pad_token_id=1,
-)
+SMALL = dict(SIZES, vocab_size=150, pad_token_id=1)
 FAMILIES = {
     "albert": {**SMALL, "embedding_size": 8},
     "electra": {**SMALL, "embedding_size": 8},

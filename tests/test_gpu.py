@@ -17,63 +17,28 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from skdice import (
-    DiceClassifier,
-    DiceEntityRecognizer,
-    DiceMRCTagger,
-    DiceQuestionAnswerer,
-    DiceSequenceClassifier,
-    DiceTokenClassifier,
-    TransformerFeatures,
-)
+from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
 from skdice.engine.devices import resolve_device
 from skdice.engine.graphs import Graphs
 from skdice.engine.net import FineTuningNet
 from skdice.losses import LOSSES, for_trainer
 from skdice.losses.span_ends import SpanEndsLoss
 from skdice.model_selection.heads.training import fit_heads
-from tests.data import (
-    LABEL_SETS,
-    UNEVEN,
-    UNEVEN_ANSWERS,
-    UNEVEN_ENTITIES,
-    UNEVEN_LABELS,
-    UNEVEN_QUESTIONS,
-    UNEVEN_TAGS,
-    UNEVEN_TEXTS,
-)
-from tests.fits import numbers_of
+from tests.data import LABEL_SETS, UNEVEN_TEXTS
+from tests.fits import UNEVEN_TASKS, assert_same_weights, numbers_of
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-TASKS = {
-    "texts": (DiceSequenceClassifier, UNEVEN_TEXTS, UNEVEN_LABELS),
-    "labels": (DiceSequenceClassifier, UNEVEN_TEXTS, LABEL_SETS[:5]),
-    "tagger": (DiceTokenClassifier, UNEVEN, UNEVEN_TAGS),
-    "recognizer": (DiceEntityRecognizer, UNEVEN_TEXTS, UNEVEN_ENTITIES),
-    "mrc": (DiceMRCTagger, UNEVEN, UNEVEN_TAGS),
-    "reader": (
-        DiceQuestionAnswerer,
-        UNEVEN_QUESTIONS,
-        UNEVEN_ANSWERS,
-    ),
-}
+TASKS = {**UNEVEN_TASKS, "labels": (DiceSequenceClassifier, UNEVEN_TEXTS, LABEL_SETS[:5])}
 ROWS = np.random.default_rng(0).normal(size=(60, 5))
 CLASSES = (ROWS[:, 0] > 0.5).astype(int)
 
 
-@pytest.fixture(scope="module")
-def backbone(build_backbone, tmp_path_factory):
-    """One without dropout, whose numbers are others on a GPU."""
-    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return build_backbone(str(tmp_path_factory.mktemp("calm")), **without)
-
-
 @pytest.fixture
-def make(backbone):
+def make(calm_backbone):  # dropout draws other numbers on a GPU
     def estimator(name, **params):
         cls, X, y = TASKS[name]
         settings = {"max_epochs": 2, "batch_size": 4, "dropout": 0.0, "precision": "fp32"}
-        return cls(backbone=backbone, random_state=0, **settings | params), X, y
+        return cls(backbone=calm_backbone, random_state=0, **settings | params), X, y
 
     return estimator
 
@@ -174,9 +139,9 @@ def test_a_recording_that_fails_leaves_the_gpu_as_it_was():
 
 
 @pytest.mark.gpu
-def test_numbers_and_features(backbone):
+def test_numbers_and_features(calm_backbone):
     classifier = DiceClassifier(hidden_layer_sizes=(4,), dropout=0.0, max_epochs=2, random_state=0)
-    features = TransformerFeatures(backbone=backbone, precision="fp32")
+    features = TransformerFeatures(backbone=calm_backbone, precision="fp32")
     tables = [
         (
             clone(classifier).set_params(device=device).fit(ROWS, CLASSES).predict_proba(ROWS),
@@ -209,9 +174,7 @@ def test_a_machine_without_a_gpu_reads_a_pickle(make, tmp_path):
 @pytest.mark.gpu
 def test_the_same_seed_gives_the_same_reader(make):
     model, X, y = make("reader")
-    one, other = (clone(model).fit(X, y).net_.module_.state_dict() for _ in range(2))
-    for name, value in one.items():
-        assert torch.equal(value, other[name]), name
+    assert_same_weights(clone(model).fit(X, y), model.fit(X, y))
 
 
 @pytest.mark.gpu

@@ -134,15 +134,8 @@ def test_a_comparison_that_tells_what_it_does_runs_what_one_in_silence_runs(
 ):
     _, X, y, subwords = KINDS[kind]
     updates = updates_of(subwords)
-    compare_losses(
-        unfitted(kind, tiny_backbone),
-        *(X[:TRAIN], y[:TRAIN]),
-        X_test=X[-TEST:],
-        y_test=y[-TEST:],
-        losses=["ce", "dsc"],
-        seeds=1,
-        verbose=1,
-    )
+    how = dict(X_test=X[-TEST:], y_test=y[-TEST:], losses=["ce", "dsc"], seeds=1, verbose=1)
+    compare_losses(unfitted(kind, tiny_backbone), X[:TRAIN], y[:TRAIN], **how)
     assert "dsc" in "".join(capsys.readouterr())
     run = [TEST * subwords]
     texts = dict.fromkeys(TEXTS[:TRAIN], 2) | dict.fromkeys(TEXTS[-TEST:], 2)
@@ -153,14 +146,9 @@ def test_a_comparison_that_tells_what_it_does_runs_what_one_in_silence_runs(
 def test_a_tuned_decision_costs_one_pass_over_its_rows(kind, tiny_backbone, counted):
     _, X, y, subwords = KINDS[kind]
     updates = updates_of(subwords)
-    compare_losses(
-        unfitted(kind, tiny_backbone),
-        *(X[:TRAIN], y[:TRAIN]),
-        **{"X_val": X[-TEST:], "y_val": y[-TEST:], "X_test": X[:8], "y_test": y[:8]},
-        losses=["ce + tuned"],
-        seeds=1,
-        verbose=1,
-    )
+    rows = dict(X_val=X[-TEST:], y_val=y[-TEST:], X_test=X[:8], y_test=y[:8])
+    how = dict(losses=["ce + tuned"], seeds=1, verbose=1)
+    compare_losses(unfitted(kind, tiny_backbone), X[:TRAIN], y[:TRAIN], **rows, **how)
     train, evaluate, _ = counted.look()
     of_epochs, to_tune, to_score = [TEST * subwords] * EPOCHS, [TEST * subwords], [8 * subwords]
     assert (train, evaluate) == (updates, of_epochs + to_tune + to_score)

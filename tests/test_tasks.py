@@ -24,9 +24,8 @@ def test_every_text_estimator_has_a_task_and_every_task_an_estimator():
         for cls in map(estimators.__dict__.get, estimators.__all__)
         if hasattr(cls, "from_transformers")
     ]
-    assert {cls.task.name: cls.__name__ for cls in classes} == {
-        name: task.estimator for name, task in TASKS.items()
-    }
+    expected = {name: task.estimator for name, task in TASKS.items()}
+    assert {cls.task.name: cls.__name__ for cls in classes} == expected
     assert all(type(cls.task) is type(TASKS[cls.task.name]) for cls in classes)
 
 

@@ -46,10 +46,8 @@ def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
     if format != "brat":
         out.rename(tmp_path / "out.jsonl")
         out = tmp_path / "out.jsonl"
-        assert (
-            out.read_text()
-            == run("predict", folder / "m", folder / "new.txt", "--format", format).output
-        )
+        printed = run("predict", folder / "m", folder / "new.txt", "--format", format).output
+        assert out.read_text() == printed
         score = next(e.score for row in expected for e in row)
         assert str(round(score, 6)) in out.read_text()
     back = read_annotations(out)

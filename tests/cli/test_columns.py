@@ -80,9 +80,8 @@ def test_pairs_are_read_in_the_order_of_training(models, tmp_path):
     assert texts_of(models / "p", swapped) == PAIRS
     loaded = DiceSequenceClassifier.from_pretrained(models / "p")
     report = json.loads(run("evaluate", models / "p", swapped, "--json").output)
-    assert report["accuracy"] == pytest.approx(
-        (loaded.predict(PAIRS) == [str(i % 2) for i in range(12)]).mean()
-    )
+    right = loaded.predict(PAIRS) == [str(i % 2) for i in range(12)]
+    assert report["accuracy"] == pytest.approx(right.mean())
     dev = ("--dev", swapped, "--backbone", loaded.backbone, "--max-epochs", 1)
     args = ("train", models / "p.csv", "--text-columns", "question,sentence", *dev)
     result = run(*args, "--out", tmp_path / "m")
@@ -177,9 +176,8 @@ def test_an_encoding_of_training_does_not_misread_utf_8(tmp_path, tiny_backbone)
     model = train(latin, tmp_path / "m", tiny_backbone, "--encoding", "latin-1")
     expected = [text for text, _ in rows]
     assert texts_of(model, latin) == expected
-    assert texts_of(model, table(tmp_path / "b.csv", ("text",), [(x,) for x in expected])) == (
-        expected
-    )
+    path = table(tmp_path / "b.csv", ("text",), [(x,) for x in expected])
+    assert texts_of(model, path) == expected
     result = run("predict", model, "-", "--format", "jsonl", text="win caf\u00e9\n")
     assert json.loads(result.output)["text"] == "win caf\u00e9"
 

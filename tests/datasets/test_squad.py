@@ -95,9 +95,8 @@ def test_bert_mrc_files(tmp_path):
     data = read_dataset(path)
     sentences, spans, queries = data.X, data.y, data.queries
     assert sentences == [tokens for tokens in SENTENCES if tokens]
-    assert [set(row) for row in spans] == [
-        set(r) for r, t in zip(NESTED, SENTENCES, strict=True) if t
-    ]
+    expected = [set(row) for row, text in zip(NESTED, SENTENCES, strict=True) if text]
+    assert [set(row) for row in spans] == expected
     assert queries == {"LOC": "find LOC", "ORG": "find ORG", "PER": "find PER"}
     n = len(records[0]["context"].split())
     for starts, ends, problem in (

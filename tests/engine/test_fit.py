@@ -24,7 +24,7 @@ from skdice.engine.callbacks import ValidationScore
 from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
 from tests.data import SENTENCES, TAGS
-from tests.fits import Tells
+from tests.fits import Tells, assert_same_fit, tensors_of
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 5))
 OVERLAP = DiceLoss()
@@ -39,51 +39,19 @@ def case(tiny_backbone, sentences):
     tagged = [int(any(tag != "O" for tag in row)) for row in y]
     questions = [("who sings?", "anna sings in rome."), ("who?", "the bus is late.")] * 4
 
-    def make(kind):
-        return {
-            "tagger": lambda: (DiceTokenClassifier(loss=OVERLAP, **common), X, y),
-            "texts": lambda: (
-                DiceSequenceClassifier(loss=OVERLAP, dropout=0.3, **common),
-                [" ".join(row) for row in X],
-                tagged,
-            ),
-            "pairs": lambda: (
-                DiceQuestionAnswerer(loss="dsc", **common),
-                questions,
-                [(0, "anna"), None] * 4,
-            ),
-            "spans": lambda: (DiceMRCTagger(**common), X[:6], y[:6]),
-            "numbers": lambda: (
-                DiceClassifier(
-                    loss=OVERLAP,
-                    max_epochs=3,
-                    batch_size=8,
-                    dropout=0.5,
-                    hidden_layer_sizes=(8,),
-                    random_state=0,
-                ),
-                NUMBERS,
-                (NUMBERS[:, 0] > 0.8).astype(int),
-            ),
-        }[kind]()
-
-    return make
-
-
-def tensors(model):
-    net = model.net_
-    return {**net.module_.state_dict(), **dict(net.criterion_.named_buffers())}
-
-
-def assert_same(model, other):
-    expected = tensors(other)
-    for name, value in tensors(model).items():
-        assert torch.equal(value, expected[name]), name
-    kept = [
-        [{k: v for k, v in epoch.items() if k != "dur"} for epoch in m.history_]
-        for m in (model, other)
-    ]
-    assert kept[0] == kept[1]
+    texts, classes = [" ".join(row) for row in X], (NUMBERS[:, 0] > 0.8).astype(int)
+    of_numbers = dict(loss=OVERLAP, max_epochs=3, batch_size=8, dropout=0.5, random_state=0)
+    kinds = {
+        "tagger": (DiceTokenClassifier(loss=OVERLAP, **common), X, y),
+        "texts": (DiceSequenceClassifier(loss=OVERLAP, dropout=0.3, **common), texts, tagged),
+        "pairs": (DiceQuestionAnswerer(**common), questions, [(0, "anna"), None] * 4),
+        "spans": (DiceMRCTagger(**common), X[:6], y[:6]),
+        "numbers": (
+            DiceClassifier(hidden_layer_sizes=(8,), **of_numbers),
+            *(NUMBERS, classes),
+        ),
+    }
+    return kinds.__getitem__
 
 
 class Calls(Callback):
@@ -107,7 +75,7 @@ def test_a_callback_that_predicts_changes_nothing(case, kind):
     looks = Calls(lambda net: seen.append(net.predict_proba(data[0])))
     model.set_params(callbacks=[tells, looks]).fit(X, y)
     assert len(seen) > 6
-    assert_same(model, alone)
+    assert_same_fit(model, alone)
     assert not model.net_.module_.training
     np.testing.assert_array_equal(seen[-1], alone.net_.predict_proba(data[0]))
 
@@ -117,7 +85,7 @@ def test_a_callback_that_changes_the_mode_changes_nothing(case):
     alone = clone(model).fit(X, y)
     calls = [Calls(lambda net: net.module_.eval()), Calls(lambda net: net.criterion_.eval())]
     for callback in calls:
-        assert_same(clone(model).set_params(callbacks=[callback]).fit(X, y), alone)
+        assert_same_fit(clone(model).set_params(callbacks=[callback]).fit(X, y), alone)
 
 
 # ---- fits that fail
@@ -158,7 +126,7 @@ FAILURES = {
 def state_of(model, X):
     params = model.get_params(deep=False)
     fitted = {k: v for k, v in vars(model).items() if k not in params}
-    return fitted, {k: v.clone() for k, v in tensors(model).items()}, list(model.predict(X))
+    return fitted, {k: v.clone() for k, v in tensors_of(model).items()}, list(model.predict(X))
 
 
 def assert_unchanged(model, X, before):
@@ -221,11 +189,8 @@ def test_a_threshold_that_cannot_be_tuned_leaves_what_was(case):
 @pytest.mark.parametrize("kind", ["tagger", "pairs", "numbers"])
 def test_integers_of_numpy_are_integers(case, kind, integer):
     model, X, y = case(kind)
-    counts = {
-        name: value
-        for name, value in model.get_params(deep=False).items()
-        if isinstance(value, int) and not isinstance(value, bool)
-    }
+    params = model.get_params(deep=False).items()
+    counts = {name: value for name, value in params if type(value) is int}
     if kind != "numbers":
         counts |= {"max_length": 60, "gradient_accumulation": 2, "frozen": 1}
     X, y = list(X) * 20, list(y) * 20  # more rows than 8 bits count
@@ -233,7 +198,7 @@ def test_integers_of_numpy_are_integers(case, kind, integer):
     plain = clone(model).set_params(**counts).fit(X, y)
     counts = {name: v for name, v in counts.items() if v <= np.iinfo(integer).max}
     model.set_params(**{name: integer(value) for name, value in counts.items()})
-    assert_same(clone(model).fit(X, y), plain)
+    assert_same_fit(clone(model).fit(X, y), plain)
     made = type(model)(**{k: integer(v) for k, v in counts.items()})
     assert all(type(made.get_params()[name]) is int for name in counts)
 
@@ -352,9 +317,8 @@ def test_rows_that_are_held_out_are_not_counted(weighted):
     model.fit(X, y, sample_weight=weight)
     ((_, targets, shares, _),) = seen
     assert len(targets) == 56
-    np.testing.assert_allclose(
-        model.net_.criterion_.class_counts_, np.bincount(targets, shares), rtol=1e-5
-    )
+    counts = model.net_.criterion_.class_counts_
+    np.testing.assert_allclose(counts, np.bincount(targets, shares), rtol=1e-5)
 
 
 def test_the_best_epoch_is_the_first_of_equals():

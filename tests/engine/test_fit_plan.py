@@ -16,7 +16,8 @@ from skdice import (
 from skdice.datasets import read_dataset
 from skdice.engine.fit_plan import FitPlan, length_of_fit, plan_fit
 from skdice.tasks import TASKS
-from tests.data import ENTITIES, JOINED, LABELS, SENTENCES, SPANS, TAGS, TEXTS
+from tests.data import LABELS, SENTENCES, SPANS, TAGS, TEXTS
+from tests.fits import ROWS_OF
 
 NUMBERS = np.random.default_rng(0).normal(size=(12, 3))
 OTHERS = np.array(["a", "b", "c", "b"] * 3)
@@ -65,15 +66,9 @@ def test_tags_and_types_that_weigh_nothing_count_as_absent(tiny_backbone):
 # ---- what is loaded
 
 
-@pytest.mark.parametrize(
-    ("cls", "X", "y"),
-    [
-        (DiceSequenceClassifier, TEXTS, LABELS),
-        (DiceTokenClassifier, SENTENCES, TAGS),
-        (DiceEntityRecognizer, JOINED, ENTITIES),
-    ],
-)
-def test_the_length_of_a_fit_is_known_without_weights(tiny_backbone, monkeypatch, cls, X, y):
+@pytest.mark.parametrize("cls", [DiceSequenceClassifier, DiceTokenClassifier, DiceEntityRecognizer])
+def test_the_length_of_a_fit_is_known_without_weights(tiny_backbone, monkeypatch, cls):
+    X, y = ROWS_OF[cls]
     model = small(cls, tiny_backbone, max_length=6).fit(X, y)
     n_rows = len(plan_fit(model, X, y).dataset)
     monkeypatch.setattr(backbones, "load_weights", lambda *a: pytest.fail("weights are loaded"))
@@ -84,11 +79,8 @@ def test_the_length_of_a_fit_is_known_without_weights(tiny_backbone, monkeypatch
 
 
 def test_numbers_go_through_the_same_plan_and_stay_out_of_files(tmp_path):
-    plan = plan_fit(
-        DiceClassifier(early_stopping=True, validation_fraction=0.5, random_state=0),
-        NUMBERS,
-        LABELS,
-    )
+    model = DiceClassifier(early_stopping=True, validation_fraction=0.5, random_state=0)
+    plan = plan_fit(model, NUMBERS, LABELS)
     assert isinstance(plan, FitPlan)
     assert len(plan.dataset) + len(plan.validation.examples) == 12
     assert DiceClassifier.task.name == "numbers"

@@ -38,20 +38,20 @@ from skdice.losses.base import resolve_loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
 from tests.engine.test_grouped import TASKS, fitted_with_data
 from tests.engine.test_no_waiting import OPTIONS, Looks
-from tests.fits import Tells, killed_at, numbers_of
+from tests.fits import Tells, assert_same_weights, killed_at, numbers_of
 from tests.test_gpu import assert_same
 
 ROWS = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
 MANY = {
     **TASKS,
-    "labels": (DiceSequenceClassifier, {}, UNEVEN_TEXTS, np.eye(3, dtype=int)[[0, 1, 2, 0, 1]]),
-    "three classes": (DiceSequenceClassifier, {}, UNEVEN_TEXTS, [0, 1, 2, 0, 1]),
-    "numbers": (DiceClassifier, {}, ROWS, (ROWS[:, 0] > 0.5).astype(int)),
+    "labels": ({}, DiceSequenceClassifier, UNEVEN_TEXTS, np.eye(3, dtype=int)[[0, 1, 2, 0, 1]]),
+    "three classes": ({}, DiceSequenceClassifier, UNEVEN_TEXTS, [0, 1, 2, 0, 1]),
+    "numbers": ({}, DiceClassifier, ROWS, (ROWS[:, 0] > 0.5).astype(int)),
 }
 
 
 def fitted(task, backbone, net_params=None, weight=None, **params):
-    cls, own, X, y = MANY[task]
+    own, cls, X, y = MANY[task]
     given = {"max_epochs": 6, "batch_size": 5, "random_state": 0, **own, **params}
     if cls is DiceClassifier:
         given["batch_size"] = 15  # which holds three positives
@@ -59,10 +59,6 @@ def fitted(task, backbone, net_params=None, weight=None, **params):
         given |= {"backbone": backbone}
     model = cls(**given, net_params=net_params)
     return model.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
-
-
-def weights_of(model):
-    return model.net_.module_.state_dict()
 
 
 def eager(model):
@@ -75,8 +71,7 @@ def assert_graphs_change_nothing(gpu, task, backbone, **params):
     assert eager(model) == {None}
     plain = fitted(task, backbone, net_params={"cuda_graphs": False}, **params)
     assert eager(plain) == {"cuda_graphs is False"}
-    for name, value in weights_of(plain).items():
-        assert torch.equal(weights_of(model)[name], value), name
+    assert_same_weights(model, plain)
     losses = [[epoch["train_loss"] for epoch in m.history_] for m in (model, plain)]
     assert losses[0] == losses[1]
     return model
@@ -221,12 +216,8 @@ def test_a_loss_with_a_kernel_of_its_own_says_so_itself():
         def kernel(inputs):
             return inputs.logits.mean()
 
-    assert [cls.heeds_weights for cls in (DiceLoss, Named, Other, Loss)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    heeds = [cls.heeds_weights for cls in (DiceLoss, Named, Other, Loss)]
+    assert heeds == [True, True, False, False]
 
 
 @pytest.mark.parametrize("loss", [Means, Divides, Heeds, Looks])
@@ -291,8 +282,7 @@ def test_a_capture_that_fails_leaves_the_fit_as_it_was(cut, gpu, monkeypatch, ti
     assert last == "no graph could be recorded (operation not permitted when stream is capturing)"
     assert "eager" not in model.history_[0]
     plain = fitted("tagger", tiny_backbone, net_params={"cuda_graphs": False}, **params)
-    for name, value in weights_of(plain).items():
-        assert torch.equal(weights_of(model)[name], value), name
+    assert_same_weights(model, plain)
     losses = [[epoch["train_loss"] for epoch in m.history_] for m in (model, plain)]
     assert losses[0] == losses[1]
 
@@ -357,8 +347,7 @@ def test_a_fit_goes_on_from_a_checkpoint(gpu, tiny_backbone, tmp_path):
     params = {"checkpoint_dir": tmp_path, "checkpoint_every": 0, "batch_size": 2}
     with killed_at(8):
         fitted("tagger", tiny_backbone, **params)
-    for name, value in weights_of(fitted("tagger", tiny_backbone, **params)).items():
-        assert torch.equal(weights_of(whole)[name], value), name
+    assert_same_weights(fitted("tagger", tiny_backbone, **params), whole)
 
 
 # ---- predictions
@@ -420,8 +409,7 @@ def test_predictions_during_a_fit_leave_it_as_it_is(tiny_backbone, gpu):
 
     plain = fitted("tagger", tiny_backbone)
     other = fitted("tagger", tiny_backbone, callbacks=[Predicts()])
-    for name, value in weights_of(plain).items():
-        assert torch.equal(weights_of(other)[name], value), name
+    assert_same_weights(other, plain)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])

@@ -12,38 +12,20 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from skdice import (
-    DiceMRCTagger,
-    DiceQuestionAnswerer,
-    DiceSequenceClassifier,
-    DiceTokenClassifier,
-)
+from skdice import DiceTokenClassifier
 from skdice._compat import attention_of
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.layouts.architectures import ARCHITECTURES
 from skdice.engine.layouts.grouped import Grouped, recurring_size
 from skdice.engine.layouts.layout import Padded, Padding, length_chunks
 from skdice.text.encoding import Window
-from tests.data import (
-    UNEVEN,
-    UNEVEN_ANSWERS,
-    UNEVEN_LABELS,
-    UNEVEN_QUESTIONS,
-    UNEVEN_TAGS,
-    UNEVEN_TEXTS,
-)
-from tests.fits import Tells
+from tests.data import UNEVEN, UNEVEN_TAGS
+from tests.fits import UNEVEN_TASKS, Tells
 
 KINDS = [kind for kind, needs in ARCHITECTURES.items() if needs.grouped]
-TASKS = {
-    "tagger": (DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
-    "texts, cls": (DiceSequenceClassifier, {"pooling": "cls"}, UNEVEN_TEXTS, UNEVEN_LABELS),
-    "texts, mean": (DiceSequenceClassifier, {"pooling": "mean"}, UNEVEN_TEXTS, UNEVEN_LABELS),
-    "texts, max": (DiceSequenceClassifier, {"pooling": "max"}, UNEVEN_TEXTS, UNEVEN_LABELS),
-    "texts, native": (DiceSequenceClassifier, {"pooling": "native"}, UNEVEN_TEXTS, UNEVEN_LABELS),
-    "reader": (DiceQuestionAnswerer, {}, UNEVEN_QUESTIONS, UNEVEN_ANSWERS),
-    "mrc": (DiceMRCTagger, {}, UNEVEN, UNEVEN_TAGS),
-}
+TASKS = {name: ({}, *UNEVEN_TASKS[name]) for name in ("tagger", "reader", "mrc")}
+for how in ("cls", "mean", "max", "native"):
+    TASKS[f"texts, {how}"] = ({"pooling": how}, *UNEVEN_TASKS["texts"])
 DROPOUTS = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"),
     *("dropout", "attention_dropout", "seq_classif_dropout", "qa_dropout"),  # of DistilBERT
@@ -61,7 +43,7 @@ def packable(tmp_path_factory, build_backbone):
 
 
 def fitted(task, backbone, **params):
-    cls, own, X, y = TASKS[task]
+    own, cls, X, y = TASKS[task]
     model = cls(backbone=backbone, loss="ce", max_epochs=1, batch_size=5, dropout=0.0)
     return model.set_params(random_state=0, **own, **params).fit(X, y)
 

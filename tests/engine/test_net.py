@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 import signal
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import (
-    Callback,
-    EarlyStopping,
-)
+from sklearn.base import clone
+from skorch.callbacks import Callback, EarlyStopping
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -32,15 +32,17 @@ from skdice.engine.module import EncoderWithHead, freeze, split_by_decay
 from skdice.engine.parts import settle_attention
 from skdice.engine.recipe import schedule_factor
 from skdice.losses import TverskyLoss
+from tests.fits import assert_same_weights
 
 
-def _weights(estimator):
-    return {k: v.detach().clone() for k, v in estimator.net_.module_.named_parameters()}
+@pytest.fixture
+def tagger_of(tiny_backbone):
+    """From parameters to a tagger."""
+    return partial(DiceTokenClassifier, backbone=tiny_backbone, random_state=0)
 
 
-def _assert_same_weights(a, b, **tolerance):
-    for name, value in _weights(a).items():
-        torch.testing.assert_close(value, _weights(b)[name], **tolerance)
+def head_of(estimator):
+    return estimator.net_.module_.output_layer.weight.detach().clone()
 
 
 def test_prediction_batches_hold_every_row_once_and_similar_lengths():
@@ -68,12 +70,10 @@ def test_chunks_of_a_batch_cost_least(unit):
     assert [g.tolist() for g in length_chunks(np.array([30, 10]), 1)] == [[1], [0]]
 
 
-def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
+def test_training_batches_are_drawn_at_random(tagger_of, sentences):
     """No batch is made of one length, and an update is that of the batch as a whole."""
     X, y = sentences
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, max_epochs=1, batch_size=4, dropout=0.0, random_state=0
-    ).fit(X, y)
+    tagger = tagger_of(max_epochs=1, batch_size=4, dropout=0.0).fit(X, y)
     net, dataset = tagger.net_, encode(tagger, X, y)
     net.pack, net.first_epoch_ = False, 0
     epochs = []
@@ -135,26 +135,18 @@ def test_weight_decay_spares_biases_and_norms(tiny_backbone):
     decayed, spared = split_by_decay([{"params": list(module.parameters())}], 0.01)
     assert decayed["weight_decay"] == 0.01
     assert spared["weight_decay"] == 0
-    assert all(
-        "LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in spared["params"]
-    )
-    assert not any(
-        "LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in decayed["params"]
-    )
+    kinds = [
+        {"LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in group["params"]}
+        for group in (decayed, spared)
+    ]
+    assert kinds == [{False}, {True}]
 
 
-def test_parameters_by_name_have_their_own_settings(tiny_backbone, sentences):
+def test_parameters_by_name_have_their_own_settings(tagger_of, tiny_backbone, sentences):
     X, y = sentences
     patterns = [("head*", {"lr": 1e-2}), ("encoder.embeddings*", {"weight_decay": 0.5})]
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone,
-        lr=1e-4,
-        max_epochs=2,
-        batch_size=8,
-        random_state=0,
-        net_params={"optimizer__param_groups": patterns},
-    )
-    tagger.fit(X, y)
+    own = {"optimizer__param_groups": patterns}
+    tagger = tagger_of(lr=1e-4, max_epochs=2, batch_size=8, net_params=own).fit(X, y)
     net = tagger.net_
     names = {id(p): n for n, p in net.module_.named_parameters()}
     settings, rates = {}, {}
@@ -170,28 +162,18 @@ def test_parameters_by_name_have_their_own_settings(tiny_backbone, sentences):
     assert settings["encoder.encoder.layer.0.output.dense.bias"] == (1e-4, 0)
     assert len({round(rate, 9) for rate in rates.values()}) == 1  # one schedule for all
     assert [epoch["lr"] for epoch in tagger.history_] == pytest.approx([1e-4, 1e-4 * 2 / 3])
-    still = DiceTokenClassifier(
-        backbone=tiny_backbone,
-        max_epochs=1,
-        random_state=0,
-        net_params={"optimizer__param_groups": [("encoder*", {"lr": 0.0})]},
-    ).fit(X, y)
+    own = {"optimizer__param_groups": [("encoder*", {"lr": 0.0})]}
+    still = tagger_of(max_epochs=1, net_params=own).fit(X, y)
     before = load_encoder(tiny_backbone).state_dict()
     for name, value in still.net_.module_.encoder.state_dict().items():
         assert torch.equal(before[name], value)
 
 
-def test_partial_fit_keeps_the_rates_that_are_given_by_name(tiny_backbone, sentences):
+def test_partial_fit_keeps_the_rates_that_are_given_by_name(tagger_of, sentences):
     X, y = sentences
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone,
-        random_state=0,
-        net_params={"optimizer__param_groups": [("head*", {"lr": 0.0})]},
-    )
-    tagger.partial_fit(X, y)
-    head = tagger.net_.module_.output_layer.weight.detach().clone()
-    tagger.set_params(lr=1e-2).partial_fit(X, y)
-    assert torch.equal(tagger.net_.module_.output_layer.weight, head)
+    tagger = tagger_of(net_params={"optimizer__param_groups": [("head*", {"lr": 0.0})]})
+    head = head_of(tagger.partial_fit(X, y))
+    assert torch.equal(head_of(tagger.set_params(lr=1e-2).partial_fit(X, y)), head)
     assert tagger.history_[1]["lr"] == 1e-2
 
 
@@ -242,16 +224,12 @@ def test_nothing_that_is_trained_changes_what_frozen_layers_give(kind):
         freeze(module, count)
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         states = module.encoder(**inputs, output_hidden_states=True).hidden_states
-        assert [state.requires_grad for state in states] == [False] * (count + 1) + [True] * (
-            3 - count
-        )
+        trained = [False] * (count + 1) + [True] * (3 - count)
+        assert [state.requires_grad for state in states] == trained
 
 
-def test_frozen_parts_do_not_move_and_have_no_dropout(tiny_backbone, sentences):
-    X, y = sentences
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, frozen=1, max_epochs=1, lr=1e-2, random_state=0
-    ).fit(X, y)
+def test_frozen_parts_do_not_move_and_have_no_dropout(tagger_of, tiny_backbone, sentences):
+    tagger = tagger_of(frozen=1, max_epochs=1, lr=1e-2).fit(*sentences)
     before = load_encoder(tiny_backbone).state_dict()
     after = tagger.net_.module_.encoder.state_dict()
     moved = {k for k in after if not torch.equal(before[k], after[k])}
@@ -262,46 +240,35 @@ def test_frozen_parts_do_not_move_and_have_no_dropout(tiny_backbone, sentences):
 
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])
-def test_accumulation_equals_one_big_batch(build_backbone, tmp_path, sentences, loss):
+def test_accumulation_equals_one_big_batch(tagger_of, calm_backbone, sentences, loss):
     """Set-level losses are no sums over micro-batches; the update must be the same all the same."""
     X, y = sentences
     # Dropout draws its masks batch by batch, so only without it can the two runs be equal.
-    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    settings = dict(
-        loss=loss,
-        backbone=build_backbone(str(tmp_path), **without),
-        max_epochs=2,
-        lr=1e-3,
-        random_state=3,
-        dropout=0.0,
-        net_params={"optimizer": torch.optim.SGD},
-    )
-    encoder = {"frozen": "encoder"}
-    for frozen in ({}, encoder):
-        big = DiceTokenClassifier(batch_size=16, **settings, **frozen)
-        small = DiceTokenClassifier(batch_size=4, gradient_accumulation=4, **settings, **frozen)
-        _assert_same_weights(big.fit(X, y), small.fit(X, y), rtol=1e-4, atol=1e-6)
+    without = dict(loss=loss, backbone=calm_backbone, dropout=0.0)
+    settings = dict(max_epochs=2, lr=1e-3, net_params={"optimizer": torch.optim.SGD})
+    for frozen in (None, "encoder"):
+        big = tagger_of(batch_size=16, frozen=frozen, **settings, **without)
+        small = clone(big).set_params(batch_size=4, gradient_accumulation=4)
+        assert_same_weights(big.fit(X, y), small.fit(X, y), rtol=1e-4, atol=1e-6)
 
 
-def test_early_stopping_restores_the_best_epoch(tiny_backbone, sentences, monkeypatch):
+def test_early_stopping_restores_the_best_epoch(tagger_of, sentences, monkeypatch):
     (X, y), seen = sentences, []
 
     def score(tagger, held):
-        seen.append(tagger.net_.module_.output_layer.weight.detach().clone())
+        seen.append(head_of(tagger))
         return [0.1, 0.5, 0.4, 0.3, 0.9][len(seen) - 1]
 
     monkeypatch.setattr(DiceTokenClassifier, "_score_of_held", score)
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, max_epochs=6, early_stopping=True, n_iter_no_change=2
-    )
+    tagger = tagger_of(max_epochs=6, early_stopping=True, n_iter_no_change=2)
     tagger.fit(X, y, X_val=X[:4], y_val=y[:4])
     assert len(seen) == 4  # two epochs without a better score end the fit
-    assert torch.equal(tagger.net_.module_.output_layer.weight, seen[1])
+    assert torch.equal(head_of(tagger), seen[1])
     assert [epoch["valid_score"] for epoch in tagger.history_] == [0.1, 0.5, 0.4, 0.3]
     assert [epoch["valid_score_best"] for epoch in tagger.history_] == [True, True, False, False]
 
 
-def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbone, sentences):
+def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tagger_of, sentences):
     X, y = sentences
 
     class Interrupt(Callback):
@@ -309,9 +276,7 @@ def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbon
             if len(net.history) == 3:
                 raise KeyboardInterrupt
 
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, max_epochs=9, callbacks=[Interrupt()], random_state=0
-    )
+    tagger = tagger_of(max_epochs=9, callbacks=[Interrupt()])
     with pytest.raises(KeyboardInterrupt):
         tagger.fit(X, y)
     assert tagger.n_iter_ == 2
@@ -319,7 +284,7 @@ def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbon
 
 
 @pytest.mark.parametrize("patience", [None, 1, 9])
-def test_an_interrupt_at_the_end_of_an_epoch_is_one(tiny_backbone, sentences, patience):
+def test_an_interrupt_at_the_end_of_an_epoch_is_one(tagger_of, sentences, patience):
     class Interrupt(Callback):
         def on_epoch_end(self, net, **kwargs):
             if len(net.history) == 3:
@@ -328,9 +293,7 @@ def test_an_interrupt_at_the_end_of_an_epoch_is_one(tiny_backbone, sentences, pa
     callbacks = [Interrupt()]
     if patience is not None:  # which ends a fit by the same error
         callbacks.append(EarlyStopping(monitor="lr", lower_is_better=False, patience=patience))
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone, max_epochs=5, warmup=0.0, callbacks=callbacks, random_state=0
-    )
+    tagger = tagger_of(max_epochs=5, warmup=0.0, callbacks=callbacks)
     if patience == 1:
         tagger.fit(*sentences)
         assert tagger.n_iter_ == 2
@@ -340,66 +303,46 @@ def test_an_interrupt_at_the_end_of_an_epoch_is_one(tiny_backbone, sentences, pa
         assert tagger.n_iter_ == 3
 
 
-def test_an_epoch_of_partial_fit_has_the_rate_of_now(tiny_backbone, sentences):
+def test_an_epoch_of_partial_fit_has_the_rate_of_now(tagger_of, sentences):
     X, y = sentences
-    tagger = DiceTokenClassifier(backbone=tiny_backbone, lr=1e-3, random_state=0)
-    tagger.partial_fit(X, y)
-    before = {name: p.clone() for name, p in tagger.net_.module_.named_parameters()}
+    tagger = tagger_of(lr=1e-3).partial_fit(X, y)
+    before = copy.deepcopy(tagger)
     tagger.set_params(lr=1e-12).partial_fit(X, y)
-    for name, p in tagger.net_.module_.named_parameters():
-        torch.testing.assert_close(p, before[name], atol=1e-7, rtol=0)
+    assert_same_weights(tagger, before, atol=1e-7)
     assert [epoch["lr"] for epoch in tagger.history_] == [1e-3, 1e-12]
-    own = DiceTokenClassifier(backbone=tiny_backbone, net_params={"lr": 1e-4}, random_state=0)
-    own.partial_fit(X, y).partial_fit(X, y)
+    own = tagger_of(net_params={"lr": 1e-4}).partial_fit(X, y).partial_fit(X, y)
     assert [epoch["lr"] for epoch in own.history_] == [1e-4, 1e-4]
 
 
-def test_gradient_clipping_bounds_the_update(tiny_backbone, sentences):
-    X, y = sentences
-    settings = dict(
-        backbone=tiny_backbone,
-        max_epochs=1,
-        lr=1.0,
-        schedule="constant",
-        warmup=0.0,
-        weight_decay=0.0,
-        batch_size=16,
-        random_state=0,
-        net_params={"optimizer": torch.optim.SGD},
+def test_gradient_clipping_bounds_the_update(tagger_of, sentences):
+    settings = dict(max_epochs=1, batch_size=16, weight_decay=0.0, schedule="constant", warmup=0.0)
+    settings |= dict(net_params={"optimizer": torch.optim.SGD})
+    start, clipped = (
+        tagger_of(lr=lr, max_grad_norm=1e-2, **settings).fit(*sentences).net_.module_
+        for lr in (1e-30, 1.0)
     )
-    start = DiceTokenClassifier(**{**settings, "lr": 1e-30}).fit(X, y)
-    clipped = DiceTokenClassifier(**settings, max_grad_norm=1e-2).fit(X, y)
-    moved = sum(((_weights(clipped)[k] - v).float() ** 2).sum() for k, v in _weights(start).items())
+    pairs = zip(clipped.parameters(), start.parameters(), strict=True)
+    moved = sum(((p - before).detach().float() ** 2).sum() for p, before in pairs)
     assert float(moved) ** 0.5 == pytest.approx(1e-2, rel=1e-2)
 
 
-def test_a_fit_on_changed_loss_parameters_starts_afresh(tiny_backbone, sentences):
+def test_a_fit_on_changed_loss_parameters_starts_afresh(tagger_of, sentences):
     X, y = sentences
     loss = TverskyLoss(alpha=0.3, beta=0.7)
-    tagger = DiceTokenClassifier(loss=loss, backbone=tiny_backbone, max_epochs=1, random_state=0)
-    tagger.fit(X, y)
+    tagger = tagger_of(loss=loss, max_epochs=1).fit(X, y)
     assert loss.get_params()["alpha"] == 0.3  # the caller's object is cloned, not prepared
     tagger.set_params(loss__alpha=0.9).fit(X, y)
-    fresh = DiceTokenClassifier(
-        loss=TverskyLoss(alpha=0.9, beta=0.7), backbone=tiny_backbone, max_epochs=1, random_state=0
-    ).fit(X, y)
-    _assert_same_weights(tagger, fresh, rtol=0, atol=0)
+    fresh = tagger_of(loss=TverskyLoss(alpha=0.9, beta=0.7), max_epochs=1).fit(X, y)
+    assert_same_weights(tagger, fresh)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
 @pytest.mark.parametrize("accumulation", [1, 2])
-def test_gpu_precisions_train(tiny_backbone, sentences, precision, accumulation):
-    X, y = sentences
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone,
-        max_epochs=2,
-        precision=precision,
-        device="cuda",
-        batch_size=4,
-        gradient_accumulation=accumulation,
-        random_state=0,
-    ).fit(X, y)
+def test_gpu_precisions_train(tagger_of, sentences, precision, accumulation):
+    (X, y), settings = sentences, dict(max_epochs=2, device="cuda", batch_size=4)
+    settings |= dict(precision=precision, gradient_accumulation=accumulation)
+    tagger = tagger_of(**settings).fit(X, y)
     assert np.isfinite(tagger.history_[-1]["train_loss"])
     assert len(tagger.predict(X)) == len(X)
 
@@ -454,11 +397,10 @@ def test_half_precision_of_a_gpu_without_bf16_is_fp16(monkeypatch):
         assert autocast_dtype("auto", "cuda") is (torch.bfloat16 if native else torch.float16)
 
 
-def test_a_fitted_estimator_is_as_large_as_its_weights(tiny_backbones, sentences):
+def test_a_fitted_estimator_is_as_large_as_its_weights(tagger_of, sentences):
     """The tokenizer is what these weights, a thousandth of a real encoder's, do not outweigh."""
     X, y = sentences
-    settings = {"max_epochs": 1, "random_state": 0}
-    tagger = DiceTokenClassifier(backbone=tiny_backbones["bert"], **settings).fit(X, y)
+    tagger = tagger_of(max_epochs=1).fit(X, y)
     net = tagger.net_
     assert all(p.grad is None for p in net.module_.parameters())
     assert not net.optimizer_.state
@@ -478,9 +420,9 @@ def test_a_fitted_estimator_is_as_large_as_its_weights(tiny_backbones, sentences
 
 
 def test_auto_trains_large_models_in_bf16_where_the_processor_has_it(
-    tiny_backbone, sentences, monkeypatch
+    tagger_of, sentences, monkeypatch
 ):
-    net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
+    net = tagger_of(max_epochs=1).fit(*sentences).net_
     monkeypatch.setattr("skdice.engine.net.bf16_gain", lambda: 1.3)
     net.module_.train()
     assert net.gain() is None  # so small a model gains nothing

@@ -25,7 +25,7 @@ from skdice import (
 from skdice.engine import ranks
 from skdice.engine.net import FineTuningNet
 from skdice.model_selection import LossSearchCV
-from tests.fits import killed_at, word_tables_from
+from tests.fits import killed_at, tensors_of, word_tables_from
 from tests.processes import forkserver
 
 TEXTS = [
@@ -65,6 +65,7 @@ def data():
 # Name -> estimator, its parameters, number of rows, arguments of `fit`. Updates take 8 rows, so
 # that 17 rows leave one row to the last, and the second process none. Every loss by itself is in
 # tests/losses/test_distributed.py.
+STOPS = {"early_stopping": True, "n_iter_no_change": 1, "max_epochs": 4, "lr": 0.01}
 CASES = {
     **{loss: (DiceTokenClassifier, {"loss": loss}, 17, {}) for loss in ("ce", "dsc")},
     "last update short": (DiceTokenClassifier, {"loss": "dice"}, 21, {}),
@@ -74,27 +75,12 @@ CASES = {
     "unknown tags": (DiceTokenClassifier, {}, 17, {}),
     "used words only": (DiceTokenClassifier, {"net_params": None}, 17, {}),
     "no clipping": (DiceTokenClassifier, {"max_grad_norm": None}, 17, {}),
-    "early stopping": (
-        DiceTokenClassifier,
-        {"early_stopping": True, "n_iter_no_change": 1, "max_epochs": 4, "lr": 0.01},
-        25,
-        {},
-    ),
+    "early stopping": (DiceTokenClassifier, STOPS, 25, {}),
     "texts": (DiceSequenceClassifier, {}, 17, {}),
-    "texts, weights": (
-        DiceSequenceClassifier,
-        {"loss": "focal"},
-        17,
-        WEIGHTS,
-    ),
+    "texts, weights": (DiceSequenceClassifier, {"loss": "focal"}, 17, WEIGHTS),
     "answers": (DiceQuestionAnswerer, {"loss": "dsc"}, 17, {}),
     "answers, ce": (DiceQuestionAnswerer, {"loss": "ce"}, 17, {}),
-    "answers, both": (
-        DiceQuestionAnswerer,
-        {"loss": "ce_dice"},
-        17,
-        WEIGHTS,
-    ),
+    "answers, both": (DiceQuestionAnswerer, {"loss": "ce_dice"}, 17, WEIGHTS),
     "spans": (DiceMRCTagger, {"queries": {"PER": "who"}, "answerable_weight": 0.5}, 17, {}),
     "numbers": (DiceClassifier, {"loss": "dsc", "hidden_layer_sizes": (3,)}, 17, {}),
     "numbers, weights": (DiceClassifier, {}, 17, WEIGHTS),
@@ -127,8 +113,7 @@ def outcome(model):
         {k: v for k, v in epoch.items() if k in ("train_loss", "valid_score", "skipped_updates")}
         for epoch in model.history_
     ]
-    buffers = dict(model.net_.criterion_.named_buffers())
-    return {**model.net_.module_.state_dict(), **buffers}, history
+    return tensors_of(model), history
 
 
 def killed_and_resumed(backbone, folder):
@@ -185,15 +170,13 @@ def work(number, port, folder, backbone, backbone_with_dropout):
 
 @pytest.mark.slow
 def test_two_processes_end_where_one_ends_with_batches_twice_as_large(
-    tmp_path, build_backbone, tiny_backbone
+    tmp_path, calm_backbone, tiny_backbone
 ):
-    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    backbone = build_backbone(str(tmp_path / "bert"), num_hidden_layers=1, **without)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     forkserver()
-    arguments = port, str(tmp_path), backbone, tiny_backbone
+    arguments = port, str(tmp_path), calm_backbone, tiny_backbone
     mp.start_processes(work, args=arguments, nprocs=2, start_method="forkserver")
     one, other = (torch.load(tmp_path / f"{n}.pt", weights_only=False) for n in (0, 1))
     printed = one.pop("printed")
@@ -203,21 +186,18 @@ def test_two_processes_end_where_one_ends_with_batches_twice_as_large(
     written = [list((tmp_path / f"checkpoints of {n}").glob("*.pt")) for n in (0, 1)]
     assert list(map(len, written)) == [1, 0]
     for name in other:
-        for key, value in one[name][0].items():
-            assert torch.equal(value, other[name][0][key]), (name, key)
+        torch.testing.assert_close(one[name][0], other[name][0], atol=0, rtol=0)
         assert one[name][1] == other[name][1]
     assert [epoch["skipped_updates"] for epoch in one["bad"][1]] == [1, 0]
     assert one["resumed"][1] == one["dropout"][1]
-    for key, value in one["resumed"][0].items():
-        assert torch.equal(value, one["dropout"][0][key]), key
+    torch.testing.assert_close(one["resumed"][0], one["dropout"][0], atol=0, rtol=0)
     for name in CASES:
-        weights, history = outcome(fit(name, backbone, 8))
-        for key, value in weights.items():
-            assert torch.allclose(one[name][0][key], value, atol=1e-5, rtol=0), (name, key)
+        weights, history = outcome(fit(name, calm_backbone, 8))
+        torch.testing.assert_close(one[name][0], weights, atol=1e-5, rtol=0)
         assert len(history) == len(one[name][1])
         for epoch, theirs in zip(history, one[name][1], strict=True):
             assert theirs == pytest.approx(epoch, abs=1e-5)
-    alone = fit("texts", backbone, 8)
+    alone = fit("texts", calm_backbone, 8)
     X, y = data()[DiceSequenceClassifier]
     alone.partial_fit(X[:9], y[:9]).partial_fit(X[9:], y[9:])
     np.testing.assert_allclose(one["predicted"], alone.predict_proba(X), atol=1e-5)

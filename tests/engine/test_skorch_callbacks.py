@@ -78,12 +78,8 @@ def test_functions_score_held_out_and_training_rows(fit, kind):
         sizes.append(len(X))
         return float(net.predict_proba(X).sum(-1).mean())
 
-    model = fit(
-        kind,
-        EpochScoring(score, name="held", lower_is_better=False),
-        EpochScoring(score, name="trained", on_train=True),
-        held=True,
-    )
+    of_held = EpochScoring(score, name="held", lower_is_better=False)
+    model = fit(kind, of_held, EpochScoring(score, name="trained", on_train=True), held=True)
     assert recorded(model, "held") == pytest.approx([1.0] * 3, abs=1e-5)
     assert recorded(model, "trained") == pytest.approx([1.0] * 3, abs=1e-5)
     assert "held_best" in model.history_[0]
@@ -101,14 +97,12 @@ def test_scores_of_batches(fit, kind):
     model = fit(kind, BatchScoring(right, on_train=True, name="rows"))
     of_batches = model.net_.history[-1, "batches", :, ["rows", "train_batch_size"]]
     assert all(rows == size for rows, size in of_batches)
-    assert recorded(model, "rows")[0] == pytest.approx(
-        np.average([r for r, _ in of_batches], weights=[s for _, s in of_batches])
-    )
+    mean = np.average([r for r, _ in of_batches], weights=[s for _, s in of_batches])
+    assert recorded(model, "rows")[0] == pytest.approx(mean)
     passed = fit(kind, PassthroughScoring(name="train_loss", on_train=True))
     losses = passed.net_.history[-1, "batches", :, ["train_loss", "train_batch_size"]]
-    assert recorded(passed, "train_loss")[-1] == pytest.approx(
-        np.average([loss for loss, _ in losses], weights=[size for _, size in losses])
-    )
+    mean = np.average([loss for loss, _ in losses], weights=[size for _, size in losses])
+    assert recorded(passed, "train_loss")[-1] == pytest.approx(mean)
 
 
 @pytest.mark.parametrize("kind", KINDS)

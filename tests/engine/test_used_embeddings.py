@@ -17,7 +17,7 @@ from skdice.engine.fit_plan import encode
 from skdice.engine.net import FineTuningNet
 from skdice.engine.used_embeddings import UsedEmbeddings
 from skdice.exceptions import ServingWarning
-from tests.fits import Tells, word_tables_from
+from tests.fits import Tells, assert_same_weights, word_tables_from
 
 
 def table_of(model):
@@ -60,9 +60,7 @@ def test_words_that_no_text_has_end_where_they_would(
     settings = dict(backbone=backbone, max_epochs=3, lr=1e-2, batch_size=2)
     settings |= dict(weight_decay=0.3, random_state=0, early_stopping=validated)
     fits = fits_of(settings, *used, **more)
-    expected = fits[0].net_.module_.state_dict()
-    for name, value in fits[1].net_.module_.state_dict().items():
-        torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-6)
+    assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
     histories = [[epoch["train_loss"] for epoch in model.history_] for model in fits]
     assert histories[0] == pytest.approx(histories[1])
     weight = table_of(fits[1]).weight
@@ -96,7 +94,7 @@ def settings(tiny_backbone):
 
 def test_a_callback_changes_nothing_of_what_is_trained(settings, sentences, monkeypatch):
     X, y = sentences
-    held, weights, started = [], [], FineTuningNet.on_train_begin
+    held, fits, started = [], [], FineTuningNet.on_train_begin
 
     def note(net, *args, **kwargs):
         groups = net.optimizer_.param_groups
@@ -106,12 +104,11 @@ def test_a_callback_changes_nothing_of_what_is_trained(settings, sentences, monk
     monkeypatch.setattr(FineTuningNet, "on_train_begin", note)
     for callbacks in (None, [Tells()]):
         with word_tables_from(0):
-            model = DiceTokenClassifier(**settings, callbacks=callbacks).fit(X[:4], y[:4])
-        weights.append(model.net_.module_.state_dict())
+            fits.append(DiceTokenClassifier(**settings, callbacks=callbacks).fit(X[:4], y[:4]))
     assert held[0] == held[1]
-    n_rows = len(table_of(model).weight)
+    n_rows = len(table_of(fits[0]).weight)
     assert all(shape[0] < n_rows for shape, _ in held[0])
-    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+    assert_same_weights(*fits)
 
 
 def test_whoever_looks_during_a_fit_finds_the_whole_table(settings, sentences):
@@ -159,9 +156,7 @@ def test_callbacks_of_skorch_that_keep_weights(settings, sentences, tmp_path):
             state = torch.load(tmp_path / "w.pt", weights_only=True)
             model.net_.module_.load_state_dict(state)
             assert model.n_iter_ == 2
-    expected = fits[0].net_.module_.state_dict()
-    for name, value in fits[1].net_.module_.state_dict().items():
-        torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-6)
+    assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
 
 
 def test_weights_that_a_callback_loads_are_trained_on(settings, sentences):
@@ -176,9 +171,8 @@ def test_weights_that_a_callback_loads_are_trained_on(settings, sentences):
     for least in (10**9, 0):
         with word_tables_from(least):
             model = DiceTokenClassifier(**settings, callbacks=[Tells(before=load)])
-            fits.append(model.fit(X[:4], y[:4]).net_.module_.state_dict())
-    for name, value in fits[0].items():
-        torch.testing.assert_close(value, fits[1][name], rtol=1e-4, atol=1e-6)
+            fits.append(model.fit(X[:4], y[:4]))
+    assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
 
 
 def test_a_model_saved_after_each_epoch_is_that_of_the_epoch(settings, sentences, tmp_path):

@@ -51,16 +51,9 @@ def test_pooling_against_a_loop(how, n_classes, positive):
 def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size, in_rows, gpu):
     gpu.on = False
     texts = ["anna met bob", "rain sun old " * 12, "the bus " * 40, "a good lunch " * 9]
-    clf = DiceSequenceClassifier(
-        backbone=tiny_backbone,
-        loss="ce",
-        max_epochs=1,
-        dropout=0.0,
-        max_length=16,
-        window_pooling=how,
-        batch_size=batch_size,
-        random_state=0,
-    ).fit(texts, [1, 0, 1, 0])
+    settings = dict(loss="ce", max_epochs=1, dropout=0.0, max_length=16, random_state=0)
+    settings |= dict(window_pooling=how, batch_size=batch_size)
+    clf = DiceSequenceClassifier(backbone=tiny_backbone, **settings).fit(texts, [1, 0, 1, 0])
     net, weights = clf.net_, np.array([1.0, 2.0, 0.5, 1.0])
     for part in net.module_.modules():
         if "p" in vars(part):

@@ -284,16 +284,10 @@ def test_a_missing_library_is_named(without):
 
 
 def test_baselines_come_first_in_a_comparison(tiny_backbone, tmp_path, capsys):
-    found = compare_losses(
-        DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, pos_label="ham"),
-        X,
-        y,
-        X_test=X,
-        y_test=y,
-        losses=["ce", "tfidf", "tfidf + RandomOverSampler", "tfidf + tuned"],
-        seeds=2,
-        verbose=1,
-    )
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, pos_label="ham")
+    how = dict(X_test=X, y_test=y, seeds=2, verbose=1)
+    losses = ["ce", "tfidf", "tfidf + RandomOverSampler", "tfidf + tuned"]
+    found = compare_losses(model, X, y, losses=losses, **how)
     made = [line.split(",")[0] for line in capsys.readouterr().out.splitlines()]
     with_chance = ["tfidf + RandomOverSampler", "tfidf + tuned", "ce"]
     assert made == ["tfidf", *with_chance, *with_chance]
@@ -303,17 +297,7 @@ def test_baselines_come_first_in_a_comparison(tiny_backbone, tmp_path, capsys):
     assert {name: found.rows[1].runs[0][name] for name in expected} == expected
     assert found.measure == "class ham"
     path = found.to_json(tmp_path / "rows.json")
-    again = compare_losses(
-        DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, pos_label="ham"),
-        X,
-        y,
-        X_test=X,
-        y_test=y,
-        losses=["ce", "tfidf"],
-        seeds=2,
-        verbose=1,
-        resume_from=path,
-    )
+    again = compare_losses(model, X, y, losses=losses[:2], resume_from=path, **how)
     assert capsys.readouterr().out == ""  # no run is made again
     assert again.rows[1].runs == found.rows[1].runs
 

@@ -49,6 +49,8 @@ from skdice.metrics.decisions.bias_search import tune_bias
 from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.tags.schemes import SCHEMES, get_spans
 from skdice.tags.spans import ScoredSpan
+from tests.data import tags_of
+from tests.fits import never_fitted
 
 X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 
@@ -69,11 +71,7 @@ def best_f1(log_p, truth):
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from(SCHEMES))
 def test_counted_spans_equal_the_metric(data, scheme):
-    prefixes = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU"}
-    prefixes |= {"ioe1": "IE", "ioe2": "IE"}
-    prefixes = prefixes.get(scheme, "")
-    classes = ["O"] + [f"{p}-{kind}" for p in prefixes for kind in ("X", "Y")]
-    classes += ["N", "V"] if scheme == "plain" else []
+    classes = tags_of(scheme)
     lengths = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))
     rows = [
         data.draw(st.lists(st.integers(0, len(classes) - 1), min_size=2 * n, max_size=2 * n))
@@ -83,9 +81,8 @@ def test_counted_spans_equal_the_metric(data, scheme):
     y_pred = [[classes[i] for i in row[len(row) // 2 :]] for row in rows]
     flat = np.array([classes.index(tag) for row in y_pred for tag in row], dtype=int)
     counter, micro = SpanCounter(y_true, classes, scheme), Fbeta(average="micro")
-    assert micro._value(counter.counts(flat)) == pytest.approx(
-        span_f1_score(y_true, y_pred, scheme=scheme)
-    )
+    expected = span_f1_score(y_true, y_pred, scheme=scheme)
+    assert micro._value(counter.counts(flat)) == pytest.approx(expected)
     # A tag that the model does not know still counts as missed.
     fewer = SpanCounter(y_true, classes[:2], scheme)
     only = [[classes[0]] * len(row) for row in y_true]
@@ -136,9 +133,8 @@ def test_held_out_data_in_every_way(cv):
     np.testing.assert_allclose(tuned.predict_proba(X).sum(axis=1), 1)
     np.testing.assert_array_equal(tuned.predict_proba(X).argmax(axis=1), tuned.predict(X))
     # The estimator that predicts was fitted on all rows.
-    np.testing.assert_array_equal(
-        tuned.estimator_.predict_proba(X), GaussianNB().fit(X, Y).predict_proba(X)
-    )
+    expected = GaussianNB().fit(X, Y).predict_proba(X)
+    np.testing.assert_array_equal(tuned.estimator_.predict_proba(X), expected)
 
 
 def test_cross_validated_probabilities_are_what_is_tuned_on():
@@ -155,9 +151,9 @@ def test_validation_rows_of_the_user_are_what_is_tuned_on():
     log_p = inner.fit(X[:400], Y[:400]).predict_log_proba(X[400:])
     assert tuned.score(X[400:], Y[400:]) == best_f1(log_p, Y[400:])
     with pytest.raises(ValueError, match="y_val is missing"):
-        BiasTunedClassifier(inner).fit(X, Y, X_val=X)
+        tuned.fit(X, Y, X_val=X)
     with pytest.raises(ValueError, match=rf"X_val has 1 columns and X {X.shape[1]}"):
-        BiasTunedClassifier(inner).fit(X, Y, X_val=X[:, :1], y_val=Y)
+        tuned.fit(X, Y, X_val=X[:, :1], y_val=Y)
 
 
 def test_scoring():
@@ -172,15 +168,14 @@ def test_scoring():
     assert not np.array_equal(other.bias_, by_name.bias_)
     named, called = (fitted(scoring=s) for s in ("accuracy", accuracy_score))
     np.testing.assert_array_equal(named.bias_, called.bias_)
-    three = np.arange(600) % 3
-    with pytest.raises(ValueError, match="n_bootstraps"):
-        BiasTunedClassifier(GaussianNB(), n_bootstraps=10**30).fit(X, names)
-    with pytest.raises(ValueError, match="scoring='f1' is for two classes, and y has 3"):
-        BiasTunedClassifier(GaussianNB(), scoring="f1").fit(X, three)
-    with pytest.raises(ValueError, match="1 sample only"):
-        BiasTunedClassifier(GaussianNB()).fit(X, [1] + [0] * 599)
-    with pytest.raises(ValueError, match="scoring='f2' must be one of"):
-        BiasTunedClassifier(GaussianNB(), scoring="f2").fit(X, Y)
+    for params, y, message in (
+        ({"n_bootstraps": 10**30}, names, "n_bootstraps"),
+        ({"scoring": "f1"}, np.arange(600) % 3, "scoring='f1' is for two classes, and y has 3"),
+        ({}, [1] + [0] * 599, "1 sample only"),
+        ({"scoring": "f2"}, Y, "scoring='f2' must be one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            BiasTunedClassifier(GaussianNB(), **params).fit(X, y)
 
 
 def test_the_positive_class_is_that_of_training(tiny_backbone):
@@ -195,9 +190,8 @@ def test_the_positive_class_is_that_of_training(tiny_backbone):
     np.testing.assert_array_equal(by_itself.bias_, told.bias_)
     # The estimator's own word counts more.
     texts, labels = ["free money", "lunch", "the bus", "old road"] * 3, ["s", "h", "h", "h"] * 3
-    inner = DiceSequenceClassifier(
-        loss="ce", backbone=tiny_backbone, max_epochs=1, random_state=0, pos_label="h"
-    ).fit(texts, labels)
+    inner = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, pos_label="h")
+    inner.fit(texts, labels)
     tuned = BiasTunedClassifier(inner, cv="prefit").fit(texts, labels)
     told = BiasTunedClassifier(inner, cv="prefit", pos_label="h").fit(texts, labels)
     np.testing.assert_array_equal(tuned.bias_, told.bias_)
@@ -227,27 +221,19 @@ def test_sparse_rows_weights_and_a_grid_over_the_inner_loss():
     assert not np.allclose(plain.estimator_.coef_, weighted.estimator_.coef_)
     expected = LogisticRegression().fit(X, Y, sample_weight=weights).coef_
     np.testing.assert_allclose(weighted.estimator_.coef_, expected)
-    rows = sparse.csr_array(X)
-    np.testing.assert_allclose(
-        BiasTunedClassifier(LogisticRegression()).fit(rows, Y).bias_, plain.bias_
-    )
-    inner = DiceClassifier(max_epochs=5, random_state=0)
-    grid = GridSearchCV(
-        BiasTunedClassifier(inner, cv=2),
-        {"estimator__loss": ["ce", "dsc"]},
-        cv=2,
-        scoring="f1",
-        error_score="raise",
-    ).fit(X, Y)
+    of_sparse = BiasTunedClassifier(LogisticRegression()).fit(sparse.csr_array(X), Y)
+    np.testing.assert_allclose(of_sparse.bias_, plain.bias_)
+    tuned = BiasTunedClassifier(DiceClassifier(max_epochs=5, random_state=0), cv=2)
+    how = dict(cv=2, scoring="f1", error_score="raise")
+    grid = GridSearchCV(tuned, {"estimator__loss": ["ce", "dsc"]}, **how).fit(X, Y)
     assert grid.best_estimator_.estimator_.loss == grid.best_params_["estimator__loss"]
 
 
 def test_a_text_classifier_and_its_sampler(tiny_backbone):
     texts = ["win free money", "lunch today", "the bus was late", "old road", "new school"] * 4
     labels = np.array(["spam", "ham", "ham", "ham", "ham"] * 4)
-    inner = DiceSequenceClassifier(
-        loss="ce", backbone=tiny_backbone, max_epochs=2, random_state=0, sampler=RandomOverSampler()
-    )
+    settings = dict(max_epochs=2, random_state=0, sampler=RandomOverSampler())
+    inner = DiceSequenceClassifier(backbone=tiny_backbone, **settings)
     tuned = BiasTunedClassifier(inner, cv=0.5, random_state=0).fit(texts, labels)
     assert set(tuned.predict(texts)) <= {"spam", "ham"}
     held = BiasTunedClassifier(inner).fit(texts, labels, X_val=texts[:5], y_val=labels[:5])
@@ -257,15 +243,8 @@ def test_a_text_classifier_and_its_sampler(tiny_backbone):
 @pytest.mark.parametrize("constrained", [False, True])
 def test_a_tagger(tiny_backbone, sentences, constrained, tmp_path):
     X, y = sentences
-    inner = DiceTokenClassifier(
-        loss="ce",
-        backbone=tiny_backbone,
-        max_epochs=8,
-        lr=3e-3,
-        batch_size=4,
-        random_state=0,
-        constrained=constrained,
-    )
+    settings = dict(max_epochs=8, lr=3e-3, batch_size=4, random_state=0)
+    inner = DiceTokenClassifier(backbone=tiny_backbone, constrained=constrained, **settings)
     tuned = BiasTunedTagger(inner).fit(X, y, X_val=X, y_val=y)
     plain = inner.fit(X, y, X_val=X, y_val=y)
     assert tuned.scheme_ == "iob2"
@@ -367,13 +346,9 @@ def test_a_cost_by_name_is_a_parameter():
     ],
 )
 def test_costs_that_could_mean_another_thing_are_refused_before_training(costs, match):
-    class Untrained(GaussianNB):
-        def fit(self, X, y):
-            raise AssertionError
-
     y = np.where(Y == 1, "bad", "good")
     with pytest.raises(ValueError, match=match):
-        BiasTunedClassifier(Untrained(), scoring=Cost(costs)).fit(X, y)
+        BiasTunedClassifier(never_fitted(GaussianNB)(), scoring=Cost(costs)).fit(X, y)
     for wrong in ({"bad": 1}, {("bad", "good"): "x", ("good", "bad"): 1}):
         with pytest.raises((ValueError, TypeError), match="matrix"):
             Cost(wrong)
@@ -570,16 +545,15 @@ def test_a_search_over_the_parameters_of_an_objective():
 
 
 def test_a_metric_that_cannot_score_the_classes_is_refused_before_training():
-    class Untrained(GaussianNB):
-        def fit(self, X, y):
-            raise AssertionError
-
-    three = np.arange(600) % 3
-    for scoring in (f1_score, partial(f1_score, pos_label=7)):
+    three, named = np.arange(600) % 3, np.array(["a", "b"])[Y]
+    untrained = never_fitted(GaussianNB)()
+    for scoring, y in (
+        (f1_score, three),
+        (partial(f1_score, pos_label=7), three),
+        (f1_score, named),
+    ):
         with pytest.raises(ValueError, match="cannot score these labels"):
-            BiasTunedClassifier(Untrained(), scoring=scoring).fit(X, three)
-    with pytest.raises(ValueError, match="cannot score these labels"):
-        BiasTunedClassifier(Untrained(), scoring=f1_score).fit(X, np.array(["a", "b"])[Y])
+            BiasTunedClassifier(untrained, scoring=scoring).fit(X, y)
 
 
 def test_several_labels_of_any_classifier():
@@ -600,15 +574,14 @@ def test_several_labels_of_any_classifier():
     assert other.predict(rows).shape == (600, 3)
     assert BiasTunedClassifier(inner, cv=0.3, random_state=0).fit(rows, labels).multilabel_
     assert pickle.loads(pickle.dumps(tuned)).predict(rows).tolist() == tuned.predict(rows).tolist()
-    with pytest.raises(ValueError, match="y_val has shape"):
-        BiasTunedClassifier(inner).fit(rows, labels, X_val=rows, y_val=labels[:, :2])
+    for other in (labels[:, :2], labels[:, 0]):
+        with pytest.raises(ValueError, match="y_val has shape"):
+            BiasTunedClassifier(inner).fit(rows, labels, X_val=rows, y_val=other)
     frame = pd.DataFrame(labels, columns=["a", "b", "c"])
     named = BiasTunedClassifier(inner, scoring="f1", cv=3, random_state=0).fit(rows, frame)
     assert named.classes_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(named.bias_, tuned.bias_)
     assert named.score(rows, frame) == tuned.score(rows, labels)
-    with pytest.raises(ValueError, match="y_val has shape"):
-        BiasTunedClassifier(inner).fit(rows, labels, X_val=rows, y_val=labels[:, 0])
     with pytest.raises(ValueError, match="y holds 0 samples"):
         BiasTunedClassifier(GaussianNB()).fit(X[:0], Y[:0])
     with pytest.raises(ValueError, match="n_splits=50 must be a number from 2 to the 40 rows"):
@@ -660,9 +633,8 @@ def test_probabilities_are_calibrated_and_the_decision_stays():
 )
 def test_objectives_of_a_tagger(tiny_backbone, sentences, scoring):
     X, y = sentences
-    inner = DiceTokenClassifier(
-        loss="ce", backbone=tiny_backbone, max_epochs=4, lr=3e-3, batch_size=4, random_state=0
-    ).fit(X, y)
+    settings = dict(max_epochs=4, lr=3e-3, batch_size=4, random_state=0)
+    inner = DiceTokenClassifier(backbone=tiny_backbone, **settings).fit(X, y)
     tuned = BiasTunedTagger(inner, cv="prefit", scoring=scoring, n_bootstraps=2).fit(X, y)
     assert tuned.predict(X).shape == (len(X),)
     scores = tuned.evaluate(X, y)

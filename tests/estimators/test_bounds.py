@@ -42,12 +42,8 @@ def test_a_bound_out_of_reach_leaves_a_model_and_a_warning():
 
 
 def test_a_search_ends_with_a_model_and_a_warning():
-    search = GridSearchCV(
-        BiasTunedClassifier(LogisticRegression(), scoring=HARD, cv=2),
-        {"estimator__C": [0.1, 1]},
-        cv=2,
-        error_score="raise",
-    )
+    tuned = BiasTunedClassifier(LogisticRegression(), scoring=HARD, cv=2)
+    search = GridSearchCV(tuned, {"estimator__C": [0.1, 1]}, cv=2, error_score="raise")
     with pytest.warns(UserWarning, match="cannot be promised"):
         search.fit(X, Y)
     assert search.best_estimator_.bound_.promised < 0.97
@@ -98,12 +94,8 @@ def test_thresholds_of_several_labels_have_their_names():
     # The line of the guide: lists of names fit scikit-learn's report.
     binary = MultiLabelBinarizer(classes=tuned.classes_).fit(Z)
     np.testing.assert_array_equal(binary.transform(tuned.predict_labels(X)), tuned.predict(X))
-    report = classification_report(
-        binary.transform(Z),
-        binary.transform(tuned.predict_labels(X)),
-        target_names=binary.classes,
-        zero_division=0,
-    )
+    tables = (binary.transform(rows) for rows in (Z, tuned.predict_labels(X)))
+    report = classification_report(*tables, target_names=binary.classes, zero_division=0)
     assert "cold" in report
     table = MultiOutputClassifier(LogisticRegression())
     numbered = BiasTunedClassifier(table, cv=2, random_state=0).fit(X, binary.transform(Z))

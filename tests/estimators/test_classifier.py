@@ -163,20 +163,19 @@ def test_early_stopping_restores_the_best_epoch():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="'dise'"):
-        DiceClassifier(loss="dise").fit(X, Y)
+    for params, message in (
+        ({"loss": "dise"}, "'dise'"),
+        ({"pos_label": "x"}, "pos_label='x'"),
+        ({"device": "foo"}, "device='foo' is not a torch device"),
+        ({"device": "cuda"}, "device='cuda' asks for CUDA, and there is none"),
+        ({"loss": CrossEntropyLoss(reduction="none")}, "reduction='none'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DiceClassifier(**params).fit(X, Y)
     with pytest.raises(ValueError, match="one class only"):
         DiceClassifier().fit(X, np.zeros(300))
-    with pytest.raises(ValueError, match="pos_label='x'"):
-        DiceClassifier(pos_label="x").fit(X, Y)
     with pytest.raises(ValueError, match="NaN"):
         DiceClassifier().fit(np.full((2, 2), np.nan), [0, 1])
-    with pytest.raises(ValueError, match="device='foo' is not a torch device"):
-        DiceClassifier(device="foo").fit(X, Y)
-    with pytest.raises(ValueError, match="device='cuda' asks for CUDA, and there is none"):
-        DiceClassifier(device="cuda").fit(X, Y)
-    with pytest.raises(ValueError, match="reduction='none'"):
-        DiceClassifier(loss=CrossEntropyLoss(reduction="none")).fit(X, Y)
 
 
 def test_skorchs_callbacks_may_end_the_training():

@@ -135,12 +135,7 @@ def test_no_estimator_is_left_out():
 @pytest.mark.parametrize(
     "name",
     [
-        "sequence",
-        "token",
-        "reader",
-        "mrc tagger",
-        "features",
-        "tuned token",
+        *("sequence", "token", "reader", "mrc tagger", "features", "tuned token"),
         *list(SENTENCE_SAMPLERS)[:3],
     ],
 )

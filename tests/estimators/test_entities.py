@@ -251,10 +251,8 @@ def test_the_model_card(fitted, raw_text_backbones, tmp_path):
     assert 'aggregation_strategy="first"' in card
     assert "`B-PER` | 12 |" in card
     other = recognizer(raw_text_backbones["xlm-roberta"], max_epochs=1).fit(X, y)
-    assert (
-        "pipeline_entities(model"
-        in (other.save_pretrained(tmp_path / "b") / "README.md").read_text()
-    )
+    card = (other.save_pretrained(tmp_path / "b") / "README.md").read_text()
+    assert "pipeline_entities(model" in card
 
 
 @pytest.mark.parametrize(
@@ -395,11 +393,9 @@ def test_no_entity_begins_with_a_glued_word(fitted, tmp_path):
     served = transformers.pipeline(
         "token-classification", str(tmp_path), aggregation_strategy="first", device="cpu"
     )
-    assert [[e[:3] for e in row] for row in pipeline_entities(served, texts, glued="skip")] == [
-        [e[:3] for e in row] for row in after
-    ]
+    expected = [[e[:3] for e in row] for row in after]
+    found = pipeline_entities(served, texts, glued="skip")
+    assert [[e[:3] for e in row] for row in found] == expected
     with pytest.raises(ValueError, match="glued"):
         pipeline_entities(served, texts, glued="no")
-    assert [[e[:3] for e in row] for row in again.predict(texts)] == [
-        [e[:3] for e in row] for row in after
-    ]
+    assert [[e[:3] for e in row] for row in again.predict(texts)] == expected

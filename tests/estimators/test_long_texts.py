@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 from sklearn.base import clone
 from transformers import pipeline
 
@@ -24,19 +23,12 @@ from skdice.inspection import span_probabilities
 from skdice.model_selection import LossSearchCV
 from tests.data import UNEVEN_LABELS as LABELS
 from tests.data import UNEVEN_TEXTS as SHORT
-from tests.fits import killed_at
+from tests.fits import assert_same_weights, killed_at
 
 FILLER = "the old bus was near the river bank in rome today "
 # The word that makes a text positive stands behind the first window.
 LONG = [FILLER * 4 + ("money " if i % 2 else "road ") * 6 + FILLER * (i % 3) for i in range(12)]
 OF_LONG = [i % 2 for i in range(12)]
-
-
-@pytest.fixture(scope="module")
-def calm_backbone(build_backbone, tmp_path_factory):
-    """Without dropout, so that the same updates give the same weights."""
-    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return build_backbone(str(tmp_path_factory.mktemp("calm")), **without)
 
 
 @pytest.fixture
@@ -48,16 +40,11 @@ def make(calm_backbone):
     return classifier
 
 
-def weights(model):
-    return {name: value.clone() for name, value in model.net_.module_.state_dict().items()}
-
-
 @pytest.mark.parametrize("how", ["max", "mean"])
 def test_short_texts_are_as_without_windows(make, how):
     whole = make(window_pooling=how).fit(SHORT, LABELS)
     cut = make(long_texts="truncate").fit(SHORT, LABELS)
-    for one, other in zip(weights(whole).values(), weights(cut).values(), strict=True):
-        assert torch.equal(one, other)
+    assert_same_weights(whole, cut)
     np.testing.assert_array_equal(whole.predict_proba(SHORT), cut.predict_proba(SHORT))
     # A long text beside them changes nothing about theirs, but for the batch that they run in.
     mixed = whole.predict_proba([*SHORT, LONG[0]])
@@ -129,8 +116,7 @@ def test_weights_and_samplers_count_texts(make):
     X, y = [*SHORT, *LONG[:4]], [*LABELS, *OF_LONG[:4]]
     weighted = make(**settings).fit(X, y, sample_weight=[1, 1, 1, 1, 1, 1, 1, 2, 1])
     doubled = make(**settings).fit([*X, X[7]], [*y, y[7]])
-    for one, other in zip(weights(weighted).values(), weights(doubled).values(), strict=True):
-        torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-2)
+    assert_same_weights(weighted, doubled, atol=2e-3, rtol=1e-2)
     from imblearn.over_sampling import RandomOverSampler
 
     sampled = make(sampler=RandomOverSampler(random_state=0)).fit(LONG[:7], OF_LONG[:7])
@@ -142,8 +128,7 @@ def test_batches_are_the_same_in_any_memory(make):
     settings = {"dropout": 0.0, "max_epochs": 3}
     whole = make(batch_size=8, **settings).fit(LONG, OF_LONG)
     parts = make(batch_size=2, gradient_accumulation=4, **settings).fit(LONG, OF_LONG)
-    for one, other in zip(weights(whole).values(), weights(parts).values(), strict=True):
-        torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-2)
+    assert_same_weights(whole, parts, atol=2e-3, rtol=1e-2)
 
 
 @pytest.mark.parametrize("how", ["max", "mean"])
@@ -179,8 +164,7 @@ def test_a_fit_goes_on_from_a_checkpoint(make, tmp_path):
     with killed_at(4):
         model.fit(LONG, OF_LONG)
     model.fit(LONG, OF_LONG)
-    for one, other in zip(weights(whole).values(), weights(model).values(), strict=True):
-        assert torch.equal(one, other)
+    assert_same_weights(whole, model)
 
 
 def test_vectors_of_windows_are_averaged(tiny_backbone):

@@ -28,12 +28,14 @@ from skdice.model_selection import (
     out_of_fold,
 )
 from skdice.tasks.files import files_of
+from tests.fits import Given
 
 LOSSES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
 N = 240
 rng = np.random.default_rng(0)
 X = rng.normal(size=(N, 4))
 COMPLETE = (X @ rng.normal(size=(4, 3)) + rng.normal(size=(N, 3)) > [0.5, 1.0, 1.5]).astype(int)
+SURE = Given(("a", "b", "c"), multilabel=True)
 HIDDEN = np.arange(N)[:, None] % 4 == np.arange(3)  # a quarter of each label, never a whole row
 Y = np.where(HIDDEN, np.nan, COMPLETE)
 FRAME = pd.DataFrame(Y, columns=["a", "b", "c"])
@@ -126,25 +128,13 @@ def test_a_decision_is_tuned_on_known_labels():
     np.testing.assert_array_equal(tuned.predict(X), decided)
     # The same with any values behind the missing ones, if the model is sure that they are right.
     p = inner.predict_proba(X)
-    missing = BiasTunedClassifier(Sure(), cv="prefit", scoring="f1_micro").fit(p, FRAME)
+    missing = BiasTunedClassifier(SURE, cv="prefit", scoring="f1_micro").fit(p, FRAME)
     full = pd.DataFrame(np.where(HIDDEN, 0, COMPLETE), columns=list("abc"))
-    sure = BiasTunedClassifier(Sure(), cv="prefit", scoring="f1_micro")
+    sure = BiasTunedClassifier(SURE, cv="prefit", scoring="f1_micro")
     sure.fit(np.where(HIDDEN, 0.0, p), full)
     np.testing.assert_allclose(missing.bias_, sure.bias_)
     with pytest.raises(ValueError, match="reads no missing labels"):
         BiasTunedClassifier(inner, cv="prefit", scoring=lambda t, p: 0.0).fit(X, FRAME)
-
-
-class Sure(LogisticRegression):
-    """A fitted classifier of labels whose probabilities are its rows."""
-
-    multilabel_, classes_ = True, np.array(["a", "b", "c"])
-
-    def predict_proba(self, rows):
-        return rows
-
-    def __sklearn_is_fitted__(self):
-        return True
 
 
 def hidden(n, share, seed):
@@ -163,7 +153,7 @@ def test_a_budget_of_alerts_holds_whatever_is_hidden(share, each):
     alerts = []
     for seed in range(40):
         p, _, y = hidden(1200, share, seed)
-        tuned = BiasTunedClassifier(Sure(), cv="prefit", scoring=AlertBudget(200, each=each))
+        tuned = BiasTunedClassifier(SURE, cv="prefit", scoring=AlertBudget(200, each=each))
         tuned.fit(p[:800], y[:800])
         assert tuned.bound_.promised == 200
         found = tuned.predict(p[800:])
@@ -179,7 +169,7 @@ def test_the_accuracy_of_decided_rows_holds_whatever_is_hidden(share):
     broken = promised = 0
     for seed in range(40):
         p, truth, y = hidden(1500, share, seed)
-        tuned = BiasTunedClassifier(Sure(), cv="prefit", scoring=RejectAt(0.65))
+        tuned = BiasTunedClassifier(SURE, cv="prefit", scoring=RejectAt(0.65))
         tuned.fit(p[:1000], y[:1000])
         found = tuned.predict(p[1000:])
         decided = found[:, 0] >= 0
@@ -194,8 +184,8 @@ def test_rows_to_leave_to_a_person_need_rows_that_are_known_whole():
     y = np.where(np.arange(90)[:, None] % 3 == np.arange(3), np.nan, truth)
     told = r"RejectAt\(.*accuracy=0\.8\) .* all known.* there is none"
     with pytest.raises(ValueError, match=told):
-        BiasTunedClassifier(Sure(), cv="prefit", scoring=RejectAt(0.8)).fit(p, y)
-    tuned = BiasTunedClassifier(Sure(), cv="prefit").fit(p, y)
+        BiasTunedClassifier(SURE, cv="prefit", scoring=RejectAt(0.8)).fit(p, y)
+    tuned = BiasTunedClassifier(SURE, cv="prefit").fit(p, y)
     assert "accuracy" not in tuned.evaluate(p, y)
     with pytest.raises(ValueError, match="no held-out row has labels that are all known"):
         adapt_prior(tuned, p)
@@ -204,13 +194,13 @@ def test_rows_to_leave_to_a_person_need_rows_that_are_known_whole():
 def test_a_share_of_rows_is_left_out_whatever_is_hidden():
     for share in (0.0, 0.6):
         p, _, y = hidden(3000, share, 0)
-        tuned = BiasTunedClassifier(Sure(), cv="prefit", reject=0.2).fit(p[:1500], y[:1500])
+        tuned = BiasTunedClassifier(SURE, cv="prefit", reject=0.2).fit(p[:1500], y[:1500])
         assert (tuned.predict(p[1500:])[:, 0] < 0).mean() == pytest.approx(0.2, abs=0.03)
 
 
 def test_a_frequency_before_is_that_of_rows_that_are_known_whole():
     p, truth, y = hidden(3000, 0.4, 0)
-    model = BiasTunedClassifier(Sure(), cv="prefit").fit(p, y)
+    model = BiasTunedClassifier(SURE, cv="prefit").fit(p, y)
     before = adapt_prior(model, prior={"a": 0.5}).prior_shift_.before
     whole = np.isfinite(y).all(axis=1)
     np.testing.assert_allclose(before, truth[whole].mean(axis=0))
@@ -249,12 +239,13 @@ def test_what_is_refused():
     model = DiceClassifier(max_epochs=1)
     nothing = Y.copy()
     nothing[5] = np.nan
-    with pytest.raises(ValueError, match=r"y\[5\] has no known label"):
-        model.fit(X, nothing)
-    with pytest.raises(ValueError, match=r"y\[3\] is missing"):
-        model.fit(X, [0.0, 1.0, 0.0, np.nan] * (N // 4))
-    with pytest.raises(ValueError, match=r"y\[0\]\[1\] is 2"):
-        model.fit(X, np.where(np.arange(3) == 1, 2.0, Y))
+    for y, message in (
+        (nothing, r"y\[5\] has no known label"),
+        ([0.0, 1.0, 0.0, np.nan] * (N // 4), r"y\[3\] is missing"),
+        (np.where(np.arange(3) == 1, 2.0, Y), r"y\[0\]\[1\] is 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
     with pytest.raises(ValueError, match="NaN"):  # as scikit-learn's own models
         MultiOutputClassifier(LogisticRegression()).fit(X, Y)
 

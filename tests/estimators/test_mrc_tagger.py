@@ -27,9 +27,8 @@ from tests.estimators.readers import (
 
 
 def test_nested_entities_are_read_right(tiny_backbone):
-    model = tagger(tiny_backbone, loss="dice", max_epochs=60, lr=1e-2, dropout=0.0).fit(
-        SENTENCES, NESTED
-    )
+    model = tagger(tiny_backbone, loss="dice", max_epochs=60, lr=1e-2, dropout=0.0)
+    model.fit(SENTENCES, NESTED)
     found = [sorted(row) for row in model.predict(SENTENCES)]
     assert found == [sorted(row) for row in NESTED]
     assert (model.score(SENTENCES, NESTED), model.scheme_) == (1, None)
@@ -37,14 +36,8 @@ def test_nested_entities_are_read_right(tiny_backbone):
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
 def test_tags_are_read_right_by_every_backbone(tiny_backbones, kind):
-    model = tagger(
-        tiny_backbones[kind],
-        loss="ce",
-        max_epochs=45,
-        lr=2e-2,
-        dropout=0.0,
-        answerable_weight=0.5,
-    ).fit(SENTENCES, TAGS)
+    settings = dict(max_epochs=45, lr=2e-2, dropout=0.0, answerable_weight=0.5)
+    model = tagger(tiny_backbones[kind], loss="ce", **settings).fit(SENTENCES, TAGS)
     assert model.predict(SENTENCES).tolist() == TAGS
     assert model.score(SENTENCES, TAGS) == span_f1_score(TAGS, model.predict(SENTENCES)) == 1
     windows = model.task.encode(model, SENTENCES)

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from typer.testing import CliRunner
 
 from skdice import DiceMultiSpanAnswerer
-from skdice.cli.app import app
 from skdice.datasets import read_squad
 from skdice.exceptions import MisalignedWarning
 from skdice.tasks.multi_span_qa import match_answers
+from tests.cli.running import run
 
 X = [
     ("who sings ?", "anna and bob went to paris ."),
@@ -118,7 +117,7 @@ def test_files_of_squad_on_the_command_line(tiny_backbone, tmp_path):
         f"predict {model} {file} --out {out}",
         f"evaluate {model} {file} --json",
     ):
-        result = CliRunner().invoke(app, call.split())
+        result = run(*call.split())
         assert result.exit_code == 0, result.output
     assert set(json.loads(out.read_text())) == {"0", "1", "2"}
     assert {"exact match", "f1"} <= set(json.loads(result.stdout))

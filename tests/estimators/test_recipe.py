@@ -250,9 +250,8 @@ def test_a_fit_goes_on_from_the_checkpoints_of_one_with_the_same_numbers(tiny_ba
     folder = {"checkpoint_dir": tmp_path, "checkpoint_every": 1}
     chosen = classifier(tiny_backbone, **folder).fit(TEXTS, LABELS)
     assert len(list(tmp_path.iterdir())) == 1
-    classifier(tiny_backbone, lr=chosen.lr_, max_epochs=chosen.max_epochs_, **folder).fit(
-        TEXTS, LABELS
-    )
+    told = {"lr": chosen.lr_, "max_epochs": chosen.max_epochs_}
+    classifier(tiny_backbone, **told, **folder).fit(TEXTS, LABELS)
     assert len(list(tmp_path.iterdir())) == 1
     classifier(tiny_backbone, lr=1e-5, **folder).fit(TEXTS, LABELS)
     assert len(list(tmp_path.iterdir())) == 2

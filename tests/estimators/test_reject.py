@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
@@ -25,35 +24,15 @@ from skdice.metrics.decisions.rejection import (
     sureness,
     tune_rejecting,
 )
+from tests.fits import Given
 
 DRAWS = 100
 
 
-class Given(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose probabilities are its rows."""
-
-    def __init__(self, labels=(0, 1), multilabel=False):
-        self.labels, self.multilabel = labels, multilabel
-
-    def fit(self, X, y):
-        return self
-
-    @property
-    def classes_(self):
-        return np.array(self.labels)
-
-    @property
-    def multilabel_(self):
-        return self.multilabel
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def predict(self, X):
-        return self.classes_[np.argmax(X, axis=1)]
-
-    def predict_proba(self, X):
-        return X
+def tuned_on(X, y, labels=(0, 1), **params):
+    """A decision tuned on rows that are the probabilities of these labels."""
+    model = Given(labels)
+    return BiasTunedClassifier(model, cv="prefit", reject_label=-1, **params).fit(X, y)
 
 
 def two(p):
@@ -110,9 +89,8 @@ def test_the_best_window_is_that_of_all_pairs_of_thresholds(seed, n, share, fine
 def test_a_share_of_new_rows_is_left_out_and_the_others_are_better():
     margins, y = draw(6000, 0)
     X = two(expit(margins))
-    plain = BiasTunedClassifier(Given(), cv="prefit").fit(X[:3000], y[:3000])
-    tuned = BiasTunedClassifier(Given(), cv="prefit", reject=0.1, reject_label=-1)
-    found = tuned.fit(X[:3000], y[:3000]).predict(X[3000:])
+    plain, tuned = (tuned_on(X[:3000], y[:3000], reject=share) for share in (0.0, 0.1))
+    found = tuned.predict(X[3000:])
     assert set(found.tolist()) == {-1, 0, 1}
     out = found == -1
     assert 0.08 < out.mean() < 0.12
@@ -138,7 +116,7 @@ def test_labels_of_every_type():
     assert found.dtype.kind == "U"
     assert set(found.tolist()) == {"no", "yes", "?"}
     assert tuned.predict_labels(X).tolist() == found.tolist()
-    numbers = BiasTunedClassifier(Given(), cv="prefit", reject=0.2, reject_label=-1).fit(X, y)
+    numbers = tuned_on(X, y, reject=0.2)
     assert numbers.predict(X).dtype == int
     assert (numbers.predict(X) == -1).tolist() == (found == "?").tolist()
     missed = f1_score(y == 1, numbers.predict(X) == 1)
@@ -159,9 +137,7 @@ def test_several_classes_follow_chow():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([0.6] * 4, 3000)
     y = np.array([rng.choice(4, p=row) for row in p])
-    tuned = BiasTunedClassifier(
-        Given(range(4)), cv="prefit", scoring="neg_log_loss", reject=0.3, reject_label=-1
-    ).fit(p, y)
+    tuned = tuned_on(p, y, range(4), scoring="neg_log_loss", reject=0.3)
     logits = np.log(p) + tuned.bias_
     ordered = np.sort(logits, axis=1)
     expected = ordered[:, -1] - ordered[:, -2]
@@ -171,9 +147,8 @@ def test_several_classes_follow_chow():
     assert expected[out].max() < expected[~out].min()
     wrong = [accuracy_score(y[part], logits[part].argmax(axis=1)) for part in (out, ~out)]
     assert wrong[0] < 0.6 < wrong[1]
-    macro = BiasTunedClassifier(Given(range(4)), cv="prefit", reject=0.3, reject_label=-1)
-    plain = BiasTunedClassifier(Given(range(4)), cv="prefit").fit(p, y)
-    assert macro.fit(p, y).score(p, y) > plain.score(p, y) + 0.04
+    macro, plain = (tuned_on(p, y, range(4), reject=share) for share in (0.3, 0.0))
+    assert macro.score(p, y) > plain.score(p, y) + 0.04
     with pytest.raises(AttributeError, match="two classes"):
         _ = macro.thresholds_
 
@@ -281,9 +256,7 @@ def test_the_fewest_rows_are_left_out():
     X = two(expit(margins))
     shares = []
     for asked in (0.93, 0.97):
-        tuned = BiasTunedClassifier(
-            Given(), cv="prefit", scoring=RejectAt(asked), reject_label=-1
-        ).fit(X[:3000], y[:3000])
+        tuned = tuned_on(X[:3000], y[:3000], scoring=RejectAt(asked))
         assert tuned.bound_[:3] == ("accuracy of the decided rows", asked, asked)
         # The rows nearest to one half are left out.
         assert logit(tuned.threshold_) == pytest.approx(tuned.reject_margin_)
@@ -304,9 +277,7 @@ def test_no_row_is_left_out_where_the_bound_holds_for_all():
     y = (margins > 0).astype(int)
     y[:9] = 1 - y[:9]  # the nine rows of which the model is least sure
     X = two(expit(margins))
-    tuned = BiasTunedClassifier(Given(), cv="prefit", scoring=RejectAt(0.9), reject_label=-1).fit(
-        X, y
-    )
+    tuned = tuned_on(X, y, scoring=RejectAt(0.9))
     assert tuned.bound_.promised == 0.9
     assert tuned.evaluate(X, y)["rejected"] == 0
     assert (tuned.predict(X) == (margins > 0)).all()
@@ -317,11 +288,8 @@ def test_a_warning_of_more_classes_says_what_it_counts():
     X = rng.dirichlet([0.5] * 5, 120)
     y = (rng.random((120, 1)) > X.cumsum(axis=1)).sum(axis=1)
     right = (X.argmax(axis=1) == y).sum()
-    tuned = BiasTunedClassifier(
-        Given(range(5)), cv="prefit", scoring=RejectAt(0.99), reject_label=-1
-    )
     with pytest.warns(DecisionWarning, match=rf"120 different rows .* {right} are decided right"):
-        tuned.fit(X, y)
+        tuned_on(X, y, range(5), scoring=RejectAt(0.99))
 
 
 def test_a_saved_model_says_that_it_decides_all_rows(tiny_backbone, tmp_path):
@@ -343,8 +311,8 @@ def test_the_picture_is_the_error_of_the_rows_that_are_left():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([0.6] * 3, 200)
     y = np.array([rng.choice(3, p=row) for row in p])
-    tuned = BiasTunedClassifier(Given(range(3)), cv="prefit", reject=0.3, reject_label=-1)
-    display = RejectDisplay.from_estimator(tuned.fit(p, y), p, y)
+    tuned = tuned_on(p, y, range(3), reject=0.3)
+    display = RejectDisplay.from_estimator(tuned, p, y)
     logits = np.log(p) + tuned.bias_
     lead = np.diff(np.sort(logits, axis=1)[:, -2:], axis=1)[:, 0]
     for k in (0, 60, 150):

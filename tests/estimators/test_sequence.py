@@ -36,10 +36,8 @@ def classifier(tiny_backbone):
 
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])
-def test_binary_labels_are_learned(tiny_backbone, loss):
-    classifier = DiceSequenceClassifier(
-        loss=loss, backbone=tiny_backbone, max_epochs=30, lr=1e-2, batch_size=8, random_state=0
-    ).fit(X, Y)
+def test_binary_labels_are_learned(classifier, loss):
+    classifier.set_params(loss=loss, max_epochs=30, lr=1e-2, batch_size=8).fit(X, Y)
     assert (classifier.predict(X) == Y).mean() > 0.9
     probabilities = classifier.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
@@ -48,12 +46,10 @@ def test_binary_labels_are_learned(tiny_backbone, loss):
     assert classifier.score(X, Y) == f1_score(Y, classifier.predict(X), pos_label="spam")
 
 
-def test_three_classes_are_learned(tiny_backbone):
+def test_three_classes_are_learned(classifier):
     texts = ["free money", "lunch today", "rome is old"] * 4
     y = [5, -1, 7] * 4
-    many = DiceSequenceClassifier(
-        loss="dsc", backbone=tiny_backbone, max_epochs=20, lr=1e-2, batch_size=8, random_state=0
-    ).fit(texts, y)
+    many = classifier.set_params(loss="dsc", max_epochs=20, lr=1e-2, batch_size=8).fit(texts, y)
     assert many.classes_.tolist() == [-1, 5, 7]
     assert many.score(texts, y) > 0.9
     assert many.decision_function(texts).shape == (12, 3)
@@ -61,10 +57,8 @@ def test_three_classes_are_learned(tiny_backbone):
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
-def test_backbones_poolings_and_batch_composition(tiny_backbones, kind, pooling):
-    classifier = DiceSequenceClassifier(
-        backbone=tiny_backbones[kind], pooling=pooling, max_epochs=1, random_state=0
-    ).fit(X, Y)
+def test_backbones_poolings_and_batch_composition(classifier, tiny_backbones, kind, pooling):
+    classifier.set_params(backbone=tiny_backbones[kind], pooling=pooling).fit(X, Y)
     alone = np.concatenate([classifier.predict_proba([text]) for text in X[:5]])
     np.testing.assert_allclose(alone, classifier.predict_proba(X)[:5], atol=1e-5)
 
@@ -112,10 +106,8 @@ def test_pickle_and_files(classifier, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
-def test_a_saved_folder_is_a_backbone(tiny_backbones, kind, tmp_path):
-    model = DiceSequenceClassifier(
-        backbone=tiny_backbones[kind], max_epochs=1, lr=1e-2, random_state=0
-    ).fit(X, Y)
+def test_a_saved_folder_is_a_backbone(classifier, tiny_backbones, kind, tmp_path):
+    model = classifier.set_params(backbone=tiny_backbones[kind], lr=1e-2).fit(X, Y)
     folder = model.save_pretrained(tmp_path / "m")
     trained = model.net_.module_.encoder.state_dict()
     read, report = AutoModel.from_pretrained(folder / "encoder", output_loading_info=True)
@@ -248,22 +240,18 @@ def test_the_examples_of_a_partial_fit_with_labels_add_up(classifier):
 
 
 @pytest.mark.parametrize("kind", ["save", "pickle"])
-def test_a_net_goes_on_without_its_backbone(tiny_backbone, tmp_path, kind):
-    folder = tmp_path / "backbone"
-    shutil.copytree(tiny_backbone, folder)
-    model = DiceSequenceClassifier(
-        backbone=str(folder), max_epochs=1, warm_start=True, random_state=0
-    ).fit(X, Y)
+def test_a_net_goes_on_without_its_backbone(classifier, tiny_backbone, tmp_path, kind):
+    folder = shutil.copytree(tiny_backbone, tmp_path / "backbone")
+    model = classifier.set_params(backbone=str(folder), warm_start=True).fit(X, Y)
     shutil.rmtree(folder)
     if kind == "save":
         model = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
     else:
         model = pickle.loads(pickle.dumps(model))
     assert model.partial_fit(X, Y).fit(X, Y).n_iter_ == 3
-    with pytest.raises(ValueError, match="is neither a folder nor a possible hub id"):
-        model.set_params(warm_start=False).fit(X, Y)
-    with pytest.raises(ValueError, match="is neither a folder nor a possible hub id"):
-        clone(model).partial_fit(X, Y)
+    for fresh in (model.set_params(warm_start=False).fit, clone(model).partial_fit):
+        with pytest.raises(ValueError, match="is neither a folder nor a possible hub id"):
+            fresh(X, Y)
 
 
 @pytest.mark.parametrize("values", [[0, 1], [False, True], [np.int64(3), 7], ["a", "b"]])
@@ -297,22 +285,22 @@ def test_labels_of_mixed_or_strange_types_are_refused(y, message):
 
 def test_a_search_over_folds_that_lack_a_label(classifier):
     y = ["rare", *Y[1:]]
-    search = GridSearchCV(
-        classifier, {"pooling": ["cls"]}, cv=KFold(2), error_score="raise", refit=False
-    )
-    search.fit(X, y)
+    how = dict(cv=KFold(2), error_score="raise", refit=False)
+    search = GridSearchCV(classifier, {"pooling": ["cls"]}, **how).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_validation_labels_that_training_knows_none_of_are_refused(classifier):
     y = ["1", "0"] * 8
     message = r"none of the labels of y: it has \[0, 1\], and y has \['0', '1'\]"
-    with pytest.raises(ValueError, match=message):
-        classifier.fit(X, y, X_val=X, y_val=[1, 0] * 8)
-    with pytest.raises(ValueError, match=r"y_val has shape \(16, 2\) and y \(16,\)"):
-        classifier.fit(X, y, X_val=X, y_val=[[1, 0]] * 16)
-    with pytest.raises(ValueError, match=r"y_val has shape \(16, 3\) and y \(16, 2\)"):
-        classifier.fit(X, [[1, 0], [0, 1]] * 8, X_val=X, y_val=[[1, 0, 1]] * 16)
+    several = [[1, 0], [0, 1]] * 8
+    for labels, held, wrong in (
+        (y, [1, 0] * 8, message),
+        (y, [[1, 0]] * 16, r"y_val has shape \(16, 2\) and y \(16,\)"),
+        (several, [[1, 0, 1]] * 16, r"y_val has shape \(16, 3\) and y \(16, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            classifier.fit(X, labels, X_val=X, y_val=held)
     assert not hasattr(classifier, "net_")
     tuned = BiasTunedClassifier(DiceClassifier(max_epochs=1))
     with pytest.raises(ValueError, match=message):
@@ -323,20 +311,16 @@ def test_validation_labels_that_training_knows_none_of_are_refused(classifier):
 
 
 def test_bad_input_is_named(classifier):
-    with pytest.raises(ValueError, match="16 rows and y 15"):
-        classifier.fit(X, Y[1:])
-    with pytest.raises(ValueError, match="one class only"):
-        classifier.fit(X, ["ham"] * 16)
-    with pytest.raises(ValueError, match=r"y\[1\] is missing"):
-        classifier.fit(["a", "b"], [0.0, float("nan")])
-    with pytest.raises(ValueError, match=r"y\[1\] is missing"):
-        classifier.fit(["a", "b"], np.array(["ham", None], dtype=object))
-    with pytest.raises(ValueError, match="Unknown label type"):
-        classifier.fit(["a", "b"], [0.5, 1.7])
-    with pytest.raises(ValueError, match="multi-label"):
-        classifier.fit(["a", "b"], [[1, 2], [3, 4]])
-    with pytest.raises(ValueError, match="target y is None"):
-        classifier.fit(X, None)
+    for texts, y, message in (
+        (X, Y[1:], "16 rows and y 15"),
+        (X, ["ham"] * 16, "one class only"),
+        (["a", "b"], [0.0, float("nan")], r"y\[1\] is missing"),
+        (["a", "b"], [0.5, 1.7], "Unknown label type"),
+        (["a", "b"], [[1, 2], [3, 4]], "multi-label"),
+        (X, None, "target y is None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            classifier.fit(texts, y)
     with pytest.raises(TypeError, match=r"X\[1\] is 3"):
         classifier.fit(["a", 3], Y[:2])
     with pytest.raises(ValueError, match="pos_label='eggs'"):

@@ -35,14 +35,8 @@ NUMBERS = np.eye(4)[[0, 1, 2, 3] * 6]
 
 @pytest.fixture(scope="module")
 def blank(tiny_backbone):
-    return DiceSequenceClassifier(
-        backbone=tiny_backbone,
-        loss="ce",
-        max_epochs=40,
-        lr=1e-2,
-        batch_size=8,
-        random_state=0,
-    )
+    settings = dict(loss="ce", max_epochs=40, lr=1e-2, batch_size=8, random_state=0)
+    return DiceSequenceClassifier(backbone=tiny_backbone, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -98,12 +92,13 @@ def test_validation_labels_by_name(blank):
     y_val = pd.DataFrame({"travel": [0, 0, 0], "spam": [1, 0, 1], "money": [0, 0, 0]})
     fitted = quick.fit(TEXTS, FRAME, X_val=TEXTS[:3], y_val=y_val)
     assert [epoch["valid_score"] for epoch in fitted.history_] == wanted
-    with pytest.raises(ValueError, match=r"y_val names labels that fit did not see: \['hate'\]"):
-        quick.fit(TEXTS, NAMES, X_val=["a"], y_val=[["hate"]])
-    with pytest.raises(TypeError, match=r"y_val\[1\] is 'spam', and other rows are lists"):
-        quick.fit(TEXTS, NAMES, X_val=["a", "b"], y_val=[["spam"], "spam"])
-    with pytest.raises(ValueError, match=r"y_val has shape \(2,\) and y \(24, 3\)"):
-        quick.fit(TEXTS, NAMES, X_val=["a", "b"], y_val=["spam", "travel"])
+    for held, error, message in (
+        ([["hate"], []], ValueError, r"y_val names labels that fit did not see: \['hate'\]"),
+        ([["spam"], "spam"], TypeError, r"y_val\[1\] is 'spam', and other rows are lists"),
+        (["spam", "travel"], ValueError, r"y_val has shape \(2,\) and y \(24, 3\)"),
+    ):
+        with pytest.raises(error, match=message):
+            quick.fit(TEXTS, NAMES, X_val=["a", "b"], y_val=held)
 
 
 def test_further_training_by_name(blank):
@@ -147,9 +142,8 @@ def test_rows_of_numbers_may_have_several_labels(loss):
     assert found.score(NUMBERS, FRAME) == 1
     doubled = clone(found).fit(np.r_[NUMBERS, NUMBERS[:4]], [*NAMES, *NAMES[:4]])
     weighted = clone(found).fit(NUMBERS, NAMES, sample_weight=[2] * 4 + [1] * 20)
-    np.testing.assert_allclose(
-        weighted.predict_proba(NUMBERS), doubled.predict_proba(NUMBERS), atol=1e-6
-    )
+    tables = (model.predict_proba(NUMBERS) for model in (weighted, doubled))
+    np.testing.assert_allclose(*tables, atol=1e-6)
     assert pickle.loads(pickle.dumps(found)).score(NUMBERS, NAMES) == 1
     one = clone(found).fit(NUMBERS, [["spam"], []] * 12)
     assert one.classes_.tolist() == ["spam"]
@@ -246,9 +240,8 @@ def _cells(page):
 
 
 def test_a_comparison_has_the_f1_of_each_label(numeric):
-    found = compare_losses(
-        numeric, NUMBERS, NAMES, X_test=NUMBERS, y_test=FRAME, losses=["ce", "dsc"], seeds=1
-    )
+    how = dict(X_test=NUMBERS, y_test=FRAME, losses=["ce", "dsc"], seeds=1)
+    found = compare_losses(numeric, NUMBERS, NAMES, **how)
     assert found.averages == ("precision", "recall", "f1", "accuracy", "f1_macro")
     assert found.measures[5:] == ("f1 of money", "f1 of spam", "f1 of travel")
     assert found.rows[0].mean("f1 of travel") == 1

@@ -17,9 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 
 from skdice import (
     DiceClassifier,
-    DiceEntityRecognizer,
     DiceMRCTagger,
-    DiceMultiSpanAnswerer,
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
     DiceTokenClassifier,
@@ -28,15 +26,7 @@ from skdice.engine.fit_plan import plan_fit
 from skdice.estimators._documented import documented
 from skdice.losses import TverskyLoss
 from tests.estimators.test_no_rows import KINDS, METHODS
-
-TEXT = [
-    DiceTokenClassifier,
-    DiceSequenceClassifier,
-    DiceQuestionAnswerer,
-    DiceMRCTagger,
-    DiceEntityRecognizer,
-    DiceMultiSpanAnswerer,
-]
+from tests.fits import ROWS_OF
 
 
 @pytest.fixture
@@ -52,7 +42,7 @@ def parameter_texts(cls):
     return {m[1]: (" ".join(m[3].split()), m[2]) for m in found}
 
 
-@pytest.mark.parametrize("cls", [*TEXT, DiceClassifier])
+@pytest.mark.parametrize("cls", [*ROWS_OF, DiceClassifier])
 def test_docstring_lists_every_parameter_with_its_default(cls):
     texts = parameter_texts(cls)
     signature = inspect.signature(cls).parameters
@@ -82,12 +72,12 @@ def test_a_class_without_docstring_stays_as_it_is():  # as all are with `python 
 
 
 def test_constructors_are_generated_and_store_what_they_get():
-    for cls in (*TEXT, DiceClassifier):
+    for cls in (*ROWS_OF, DiceClassifier):
         assert dataclasses.is_dataclass(cls)
         names = set(inspect.signature(cls).parameters)
         assert set(vars(cls())) == names == set(cls().get_params(deep=False))
         assert {p.kind.name for p in inspect.signature(cls).parameters.values()} == {"KEYWORD_ONLY"}
-    for cls in TEXT:
+    for cls in ROWS_OF:
         assert next(iter(inspect.signature(cls).parameters)) == "loss"
 
 

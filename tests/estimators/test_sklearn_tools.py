@@ -131,19 +131,14 @@ def test_pipeline(case):
 
 def test_grid_search(case):
     alphas = [0.1, 5.0]
-    search = GridSearchCV(
-        Pipeline([("model", case.model.set_params(loss="tversky"))]),
-        {"model__loss__alpha": alphas},
-        cv=case.folds,
-        scoring=case.score,
-        error_score="raise",
-    ).fit(case.X, case.y)
+    pipeline = Pipeline([("model", case.model.set_params(loss="tversky"))])
+    how = dict(cv=case.folds, scoring=case.score, error_score="raise")
+    search = GridSearchCV(pipeline, {"model__loss__alpha": alphas}, **how).fit(case.X, case.y)
     means = []
     for alpha in alphas:
         one = case._replace(model=clone(case.model).set_params(loss=TverskyLoss(alpha=alpha)))
-        means.append(
-            np.mean([one.scored_on(one.fitted_on(train), test) for train, test in case.splits()])
-        )
+        scores = [one.scored_on(one.fitted_on(train), test) for train, test in case.splits()]
+        means.append(np.mean(scores))
     assert_close(search.cv_results_["mean_test_score"], means)
     assert_differ(means[0], means[1])
     best = alphas[int(np.argmax(means))]
@@ -153,16 +148,9 @@ def test_grid_search(case):
 
 
 def test_cross_validate(case):
-    results = cross_validate(
-        case.model,
-        case.X,
-        case.y,
-        cv=case.folds,
-        scoring=case.score,
-        return_train_score=True,
-        return_estimator=True,
-        error_score="raise",
-    )
+    how = dict(cv=case.folds, scoring=case.score, error_score="raise")
+    how |= dict(return_train_score=True, return_estimator=True)
+    results = cross_validate(case.model, case.X, case.y, **how)
     for i, (train, test) in enumerate(case.splits()):
         one = case.fitted_on(train)
         assert_close(results["test_score"][i], case.scored_on(one, test))
@@ -212,11 +200,8 @@ def test_stacking(classifier):
     assert_close(stacking.transform(TEXTS), np.column_stack(refit))
     expected = clone(final).fit(np.column_stack(held_out), Y)
     np.testing.assert_allclose(stacking.final_estimator_.coef_, expected.coef_, rtol=1e-3)
-    np.testing.assert_allclose(
-        stacking.predict_proba(TEXTS),
-        expected.predict_proba(np.column_stack(refit)),
-        atol=1e-4,
-    )
+    wanted = expected.predict_proba(np.column_stack(refit))
+    np.testing.assert_allclose(stacking.predict_proba(TEXTS), wanted, atol=1e-4)
 
 
 def test_bagging(classifier):
@@ -272,16 +257,11 @@ def test_weights_are_routed_through_a_pipeline(classifier):
 
 def test_weights_are_routed_through_cross_validate(classifier):
     with sklearn.config_context(enable_metadata_routing=True):
-        results = cross_validate(
-            clone(classifier).set_fit_request(sample_weight=True),
-            TEXTS,
-            Y,
-            cv=TWO_FOLDS,
-            scoring=get_scorer("neg_log_loss").set_score_request(sample_weight=True),
-            params={"sample_weight": WEIGHTS},
-            return_estimator=True,
-            error_score="raise",
-        )
+        model = clone(classifier).set_fit_request(sample_weight=True)
+        scorer = get_scorer("neg_log_loss").set_score_request(sample_weight=True)
+        how = dict(cv=TWO_FOLDS, scoring=scorer, params={"sample_weight": WEIGHTS})
+        how |= dict(return_estimator=True, error_score="raise")
+        results = cross_validate(model, TEXTS, Y, **how)
     for i, (train, test) in enumerate(TWO_FOLDS.split(TEXTS, Y)):
         held = rows(TEXTS, test)
         seen, labels = rows(TEXTS, train), Y[train]

@@ -77,6 +77,17 @@ def outputs(model, window):
     return model(**{k: torch.tensor(np.asarray(v))[None] for k, v in inputs.items()})
 
 
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def save_plain(model, backbone, folder):
+    """A folder of transformers, with the tokenizer of the backbone."""
+    model.save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(f"{backbone}/{name}", folder)
+
+
 def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
@@ -101,9 +112,7 @@ def sign(folder):
 def test_a_saved_estimator_is_a_model_of_transformers(
     tiny_backbones, kind, make, sentences, tmp_path
 ):
-    model = (
-        tagger(tiny_backbones[kind], sentences) if make is tagger else make(tiny_backbones[kind])
-    )
+    model = make(tiny_backbones[kind], *([sentences] if make is tagger else []))
     X = {tagger: sentences[0], classifier: TEXTS, reader: readers.X}[make]
     folder = model.save_pretrained(tmp_path / "m")
     plain = read_whole(getattr(transformers, f"AutoModelFor{model.task.head}"), folder)
@@ -202,11 +211,8 @@ def test_a_tuned_tagger_takes_its_decision_along(tiny_backbones, kind, sentences
     for a, b in zip(before, tuned.estimator_.predict_proba(X), strict=True):
         np.testing.assert_array_equal(a, b)  # saving changes nothing here
     plain = read_whole(AutoModelForTokenClassification, folder)
-    for window, row in zip(
-        encode(DiceTokenClassifier.from_pretrained(folder), X).windows,
-        tuned.predict_proba(X),
-        strict=True,
-    ):
+    windows = encode(DiceTokenClassifier.from_pretrained(folder), X).windows
+    for window, row in zip(windows, tuned.predict_proba(X), strict=True):
         logits = outputs(plain, window).logits[0, window.positions]
         np.testing.assert_allclose(torch.softmax(logits, -1), row[window.words], atol=1e-5)
     for read in (DiceTokenClassifier.from_pretrained, DiceTokenClassifier.from_transformers):
@@ -268,9 +274,7 @@ def test_a_model_of_others_is_scored_tuned_and_trained_on(tiny_backbone, sentenc
     config["label2id"] = {name: i for i, name in config["id2label"].items()}
     torch.manual_seed(0)
     plain = AutoModelForTokenClassification.from_pretrained(tiny_backbone, **config)
-    plain.save_pretrained(tmp_path)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(f"{tiny_backbone}/{name}", tmp_path)
+    save_plain(plain, tiny_backbone, tmp_path)
     model = DiceTokenClassifier.from_transformers(tmp_path, loss="dsc", lr=1e-2, random_state=0)
     assert model.classes_.tolist() == ["B-LOC", "B-PER", "I-LOC", "O"]
     assert (model.scheme_, model.n_iter_) == ("iob2", 0)
@@ -294,11 +298,8 @@ def test_a_model_of_others_is_scored_tuned_and_trained_on(tiny_backbone, sentenc
 
 
 def test_generic_labels_are_kept_with_a_word(tiny_backbone, tmp_path):
-    AutoModelForSequenceClassification.from_pretrained(tiny_backbone, num_labels=3).save_pretrained(
-        tmp_path
-    )
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(f"{tiny_backbone}/{name}", tmp_path)
+    plain = AutoModelForSequenceClassification.from_pretrained(tiny_backbone, num_labels=3)
+    save_plain(plain, tiny_backbone, tmp_path)
     with pytest.warns(UserWarning, match="no names for its labels"):
         model = DiceSequenceClassifier.from_transformers(tmp_path)
     assert model.classes_.tolist() == ["LABEL_0", "LABEL_1", "LABEL_2"]
@@ -481,10 +482,8 @@ def test_other_formats_are_refused(folder, version):
 
 
 ASKS = [
-    *(
-        ("config.json", {key: "evil/kernel"})
-        for key in ("attn_implementation", "_attn_implementation")
-    ),
+    ("config.json", {"attn_implementation": "evil/kernel"}),
+    ("config.json", {"_attn_implementation": "evil/kernel"}),
     ("config.json", {"attn_implementation": {"": "evil/kernel"}}),
     ("config.json", {"attn_implementation": "evil/kernel@main:run"}),
     ("config.json", {"attn_implementation": "flash_attention_2"}),
@@ -541,7 +540,7 @@ def test_a_folder_asks_nothing_of_the_network_and_runs_nothing(folder, tmp_path,
 def test_a_hubs_model_is_asked_for_its_config_first(tiny_backbone, tmp_path, monkeypatch):
     with fake_hub() as hub:
         use_hub(monkeypatch, hub, tmp_path / "cache")
-        files = {path.name: path.read_bytes() for path in Path(tiny_backbone).iterdir()}
+        files = files_of(tiny_backbone)
         config = {**json.loads(files["config.json"]), "attn_implementation": "evil/kernel"}
         files["config.json"] = json.dumps(config).encode()
         hub.repos["ann/evil"] = {"private": False, "files": files}
@@ -620,9 +619,8 @@ def test_the_metadata_of_the_card(tiny_backbone, tmp_path):
     data = metadata(language="en", datasets=["ann/texts"])
     assert (data.license, data.language, data.datasets) == ("apache-2.0", "en", ["ann/texts"])
     assert {result.metric_type: result.metric_value for result in data.eval_results} == metrics
-    assert {(r.task_type, r.dataset_name) for r in data.eval_results} == {
-        ("text-classification", "ann/texts")
-    }
+    told = {(r.task_type, r.dataset_name) for r in data.eval_results}
+    assert told == {("text-classification", "ann/texts")}
     assert metadata(license="mit").license == "mit"
     (backbone / "README.md").write_text("no metadata")
     assert metadata().license is None
@@ -673,9 +671,8 @@ def test_names_cannot_leave_their_cell(of_hostile_names, name):
     rows = cells(card.partition("---\n\n")[2])
     assert [shown, "2"] in rows or [shown.strip(" "), "2"] in rows
     assert [shown, "0.5"] in rows or [shown.strip(" "), "0.5"] in rows
-    assert len(rows) == len(
-        cells(model_card(of_hostile_names, {"F1": 0.5}, {}).partition("---\n\n")[2])
-    )
+    plain = model_card(of_hostile_names, {"F1": 0.5}, {})
+    assert len(rows) == len(cells(plain.partition("---\n\n")[2]))
     assert {len(row) for row in rows} == {2}
     headings = re.findall("^#+ .*$", card, flags=re.MULTILINE)
     assert headings == ["# DiceSequenceClassifier", "## Training data", "## Scores", "## Use"]
@@ -699,14 +696,12 @@ def test_to_the_hub_and_back(tiny_backbone, sentences, tmp_path, monkeypatch):
         assert "ann/notes" in address
         stored = hub.repos["ann/notes"]
         assert stored["private"] is True
-        assert {"README.md", "config.json", "model.safetensors", "skdice.json"} <= set(
-            stored["files"]
-        )
+        written = {"README.md", "config.json", "model.safetensors", "skdice.json"}
+        assert written <= set(stored["files"])
         assert b"| `test F1` | 0.5 |" in stored["files"]["README.md"]
+        expected = model.predict(sentences[0]).tolist()
         for read in (DiceTokenClassifier.from_pretrained, DiceTokenClassifier.from_transformers):
-            assert read("ann/notes").predict(sentences[0]).tolist() == (
-                model.predict(sentences[0]).tolist()
-            )
+            assert read("ann/notes").predict(sentences[0]).tolist() == expected
         with pytest.raises(ValueError, match="'ann/nothing' is no folder, and could not be"):
             DiceTokenClassifier.from_pretrained("ann/nothing")
         with pytest.raises(ValueError, match="repo_id='no such' is no possible hub id"):
@@ -718,13 +713,10 @@ def test_to_the_hub_and_back(tiny_backbone, sentences, tmp_path, monkeypatch):
 
 
 def test_a_revision_of_a_backbone_and_of_a_model(tiny_backbones, tmp_path, monkeypatch):
-    def files(folder):
-        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
-
-    old = {**files(tiny_backbones["bert"]), "README.md": b"---\nlicense: mit\n---\n"}
+    old = {**files_of(tiny_backbones["bert"]), "README.md": b"---\nlicense: mit\n---\n"}
     with fake_hub() as hub:
         use_hub(monkeypatch, hub, tmp_path / "cache")
-        roberta = files(tiny_backbones["roberta"])
+        roberta = files_of(tiny_backbones["roberta"])
         hub.repos["ann/base"] = {"private": False, "files": roberta, "tags": {"v1": old}}
         for revision in ("main", "v1"):
             huggingface_hub.snapshot_download("ann/base", revision=revision)
@@ -742,16 +734,13 @@ def test_a_revision_of_a_backbone_and_of_a_model(tiny_backbones, tmp_path, monke
         assert "license: mit" in card
         stored["tags"] = {"first": dict(stored["files"])}
         classifier(tiny_backbones["bert"], y=["x", "y"] * 6).push_to_hub("ann/model")
-        for read in (
-            DiceSequenceClassifier.from_pretrained,
-            DiceSequenceClassifier.from_transformers,
-        ):
+        expected = model.predict(TEXTS).tolist()
+        for name in ("from_transformers", "from_pretrained"):
+            read = getattr(DiceSequenceClassifier, name)
             assert read("ann/model").classes_.tolist() == ["x", "y"]
             again = read("ann/model", revision="first")
-            assert again.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
-        assert (
-            DiceSequenceClassifier.from_pretrained("ann/model", revision="first").revision == "v1"
-        )
+            assert again.predict(TEXTS).tolist() == expected
+        assert again.revision == "v1"
         model.set_params(warm_start=True, revision=None)
         with pytest.raises(ValueError, match="revision=None is not what the model was fitted with"):
             model.fit(TEXTS, LABELS)

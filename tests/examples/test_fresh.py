@@ -79,11 +79,8 @@ def test_the_trainer_fits_tags_texts_and_pairs(harness, tiny_backbone):
     assert [len(row) for row in tagger.predict(X[:2])] == [2, 3]
     assert {tag for row in tagger.predict(X) for tag in row} <= {"B-PER", "O"}
     args = tagger.trainer_.args
-    assert (args.learning_rate, args.num_train_epochs, args.lr_scheduler_type) == (
-        5e-5,
-        3,
-        "linear",
-    )
+    defaults = args.learning_rate, args.num_train_epochs, args.lr_scheduler_type
+    assert defaults == (5e-5, 3, "linear")
     assert args.per_device_train_batch_size == 8
     for rows in (["a fine film", "a dull film"] * 4, [("Who?", "Ann"), ("Why?", "So")] * 4):
         model = plain("labels", 0, tiny_backbone).fit(rows, ["yes", "no"] * 4)
@@ -104,11 +101,8 @@ def test_sets_that_are_made_smaller_or_rarer(harness, tmp_path):
     for name, rows in (("train.txt", lines), ("test.txt", lines[:12])):
         (tmp_path / "trec" / name).write_text("\n".join(rows), "latin-1")
     place = tasks.load("trec_place", tmp_path)
-    assert [getattr(place, part)[1].count("place") for part in ("train", "dev", "test")] == [
-        8,
-        2,
-        2,
-    ]
+    parts = [getattr(place, part)[1] for part in ("train", "dev", "test")]
+    assert [part.count("place") for part in parts] == [8, 2, 2]
     assert set(tasks.load("trec", tmp_path).test[1]) == set("012345")
     some = tasks._some(lambda folder, seed: place, 5)(tmp_path, 0)
     assert len(some.train[0]) == 5

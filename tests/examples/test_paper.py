@@ -295,15 +295,10 @@ def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monke
     commands = re.findall(r"`(skdice compare [^`]*)`", " ".join(texts))
     for command in commands:
         assert not get_command(app).main(shlex.split(command)[1:], standalone_mode=False)
-    assert sizes == {
-        ("DiceSequenceClassifier", 2),
-        ("DiceTokenClassifier", 1),
-        ("DiceQuestionAnswerer", 1),
-    }
-    assert re.findall(r"run\.py (\w+ --data FOLDER)", " ".join(texts)) == [
-        "table3 --data FOLDER",
-        "table5 --data FOLDER",
-    ]
+    kinds = {"DiceSequenceClassifier": 2, "DiceTokenClassifier": 1, "DiceQuestionAnswerer": 1}
+    assert sizes == {*kinds.items()}
+    asked = re.findall(r"run\.py (\w+) --data FOLDER", " ".join(texts))
+    assert asked == ["table3", "table5"]
 
 
 def test_table8_sets_at_the_papers_proportions(harness):

@@ -76,6 +76,7 @@ TABLE = {
     "bias": [-1.0, 0.0, 1.0],
     "train_loss precision recall score rejected error": [0.2, 0.5, 0.7],
     "task": "classification",
+    "param_distributions": {"loss": ["ce"]},
     "compare_losses_seeds": 1,
 }
 PLAIN = {name: value for names, value in TABLE.items() for name in names.split()}
@@ -88,18 +89,29 @@ class Makers:
 
     def __init__(self, folder: Path, backbone: str) -> None:
         self.folder, self.backbone = folder, backbone
-        (folder / "written").mkdir()
+        written = folder / "written"
+        written.mkdir()
+        self.of_session = {
+            "backbone": backbone,
+            "folder": written,
+            "export_onnx_folder": folder / "exported",
+            "write_conll_path": written / "w.conll",
+            "write_annotations_path": written / "a.jsonl",
+            "to_json_path": written / "p.json",
+        }
 
     def knows(self, key: str) -> bool:
         """Whether there is a maker for a parameter, or for ``owner.parameter``."""
         name = key.replace(".", "_")
-        return key in QUICK or name in PLAIN or hasattr(self, "a_" + name)
+        return key in QUICK or name in {**PLAIN, **self.of_session} or hasattr(self, "a_" + name)
 
     def find(self, key: str, kind: str) -> Any:
         """A fresh value, or a shared model."""
         name = key.replace(".", "_")
         if key in QUICK or name in PLAIN:
             return copy.deepcopy(QUICK.get(key, PLAIN.get(name)))
+        if name in self.of_session:
+            return self.of_session[name]
         return getattr(self, "a_" + name)(kind)
 
     # ---- rows
@@ -160,9 +172,6 @@ class Makers:
     def a_estimator(self, kind: str) -> Any:
         return self.model(kind)
 
-    def a_param_distributions(self, kind: str) -> Any:
-        return {"loss": ["ce"]}
-
     @functools.cache  # noqa: B019
     def a_pipeline(self, kind: str) -> Any:
         from transformers import pipeline
@@ -182,9 +191,6 @@ class Makers:
         settings = {"reject": 0.2, "reject_label": "?" if isinstance(y[0], str) else -1}
         return skdice.BiasTunedClassifier(self.model(kind), cv="prefit", **settings).fit(X, y)
 
-    def a_backbone(self, kind: str) -> Any:
-        return self.backbone
-
     @functools.cache  # noqa: B019
     def a_comparison(self, kind: str) -> Any:
         from skdice.model_selection import compare_losses
@@ -198,27 +204,18 @@ class Makers:
     def a_path(self, kind: str) -> Any:
         from skdice.datasets import write_conll
 
-        path = self.folder / {"texts": "t.csv", "answers": "s.json"}.get(
-            kind, "c.conllu" if kind == "numbers" else "c.conll"
-        )
+        names = {"texts": "t.csv", "answers": "s.json", "numbers": "c.conllu"}
+        path = self.folder / names.get(kind, "c.conll")
         if kind == "texts":
             rows = zip(self.a_X(kind), LABELS, strict=True)
             path.write_text("text,label\n" + "".join(f"{x},{y}\n" for x, y in rows))
         elif kind == "answers":
-            paragraphs = [
-                {
-                    "context": context,
-                    "qas": [
-                        {
-                            "id": f"q{i}",
-                            "question": question,
-                            "answers": [{"text": t, "answer_start": s} for s, t in ANSWERS[i]],
-                            "is_impossible": not ANSWERS[i],
-                        }
-                    ],
-                }
-                for i, (question, context) in enumerate(self.a_X(kind))
-            ]
+            paragraphs = []
+            for i, (question, context) in enumerate(self.a_X(kind)):
+                answers = [{"text": t, "answer_start": s} for s, t in ANSWERS[i]]
+                asked = {"id": f"q{i}", "question": question, "answers": answers}
+                asked |= {"is_impossible": not answers}
+                paragraphs.append({"context": context, "qas": [asked]})
             path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
         elif kind == "numbers":
             columns = "1\tanna\tanna\tPROPN\tNNP\t_\t0\troot\t_\t_\n"
@@ -227,20 +224,8 @@ class Makers:
             write_conll(path, WORDS, TAGS)
         return path
 
-    def a_write_conll_path(self, kind: str) -> Any:
-        return self.folder / "written" / "w.conll"
-
-    def a_write_annotations_path(self, kind: str) -> Any:
-        return self.folder / "written" / "a.jsonl"
-
     def a_show_entities_X(self, kind: str) -> Any:  # noqa: N802
         return self.find("texts", kind)
-
-    def a_to_json_path(self, kind: str) -> Any:
-        return self.folder / "written" / "p.json"
-
-    def a_folder(self, kind: str) -> Any:
-        return self.folder / "written"
 
     @functools.cache  # noqa: B019
     def a_from_pretrained_folder(self, kind: str) -> Any:
@@ -251,16 +236,12 @@ class Makers:
 
     a_from_transformers_folder = a_from_pretrained_folder
 
-    def a_export_onnx_folder(self, kind: str) -> Any:
-        return self.folder / "exported"
-
     # ---- single values
 
     def a_logits(self, kind: str) -> Any:
         shape = {"numbers": (6, 2), "texts": (6,), "tags": (2, 3, 4), "spans": (6, 2)}
-        return torch.linspace(-1, 1, int(np.prod(shape.get(kind, (6, 2))))).reshape(
-            shape.get(kind, (6, 2))
-        )
+        sizes = shape.get(kind, (6, 2))
+        return torch.linspace(-1, 1, int(np.prod(sizes))).reshape(sizes)
 
     def a_target(self, kind: str) -> Any:
         if kind == "tags":

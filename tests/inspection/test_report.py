@@ -75,9 +75,8 @@ def test_a_classifier_is_scored_and_its_surest_errors_are_shown():
     table = cells(page)
     want = precision_recall_fscore_support(y, answers, labels=["ham", "spam"])
     for i, name in enumerate(("ham", "spam")):
-        assert [float(c) for c in table[name][:3]] == pytest.approx(
-            [want[m][i] for m in range(3)], abs=6e-4
-        )
+        expected = [want[m][i] for m in range(3)]
+        assert [float(c) for c in table[name][:3]] == pytest.approx(expected, abs=6e-4)
         assert int(table[name][4]) == want[3][i]
     assert float(table["accuracy"][2]) == round(accuracy_score(y, answers), 3)
     assert page.count('class="example"') == 2

@@ -136,9 +136,8 @@ def test_each_of_several_labels_by_itself(form):
     expected.sort(key=lambda row: -row[0])
     suspects = suspect_labels(model, X, y, 3)
     assert len(expected) > 5
-    assert suspects[["row", "kind", "given", "model"]].values.tolist() == [
-        list(row[1:]) for row in expected
-    ]
+    found = suspects[["row", "kind", "given", "model"]].values.tolist()
+    assert found == [list(row[1:]) for row in expected]
     np.testing.assert_allclose(suspects.gain, [row[0] for row in expected])
     np.testing.assert_allclose(suspects.probability, suspects.gain)
     forest = MultiOutputClassifier(LogisticRegression())

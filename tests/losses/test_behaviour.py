@@ -24,13 +24,9 @@ from skdice.losses import (
     for_trainer,
 )
 from skdice.losses.base import resolve_loss
+from tests.losses.formulas import formula
 
 COUNTS = [80.0, 10.0, 7.0, 3.0]
-
-
-def formula(cls, **params):
-    """The formula without the surrogate, over the batch."""
-    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
 
 
 SET_LEVEL = [
@@ -319,9 +315,8 @@ def test_parameters_clone_pickle_and_repr(name):
     loss.prepare(COUNTS, background=0)
     assert not hasattr(clone(loss), "class_counts_")
     logits, target = batch()
-    torch.testing.assert_close(
-        pickle.loads(pickle.dumps(loss))(logits, target), loss(logits, target)
-    )
+    read = pickle.loads(pickle.dumps(loss))
+    torch.testing.assert_close(read(logits, target), loss(logits, target))
     assert eval(repr(loss), dict(vars(__import__("skdice.losses", fromlist=["x"])))).get_params()
     with pytest.raises(ValueError, match="nonsense"):
         loss.set_params(nonsense=1)

@@ -105,21 +105,16 @@ def test_a_part_is_set_by_name_and_all_or_nothing():
 def test_inside_estimators(tiny_backbone, tmp_path):
     X = np.random.default_rng(0).normal(size=(80, 3))
     y = (X[:, 0] > 1).astype(int)
-    grid = GridSearchCV(
-        DiceClassifier(loss="ce_dice", max_epochs=5, random_state=0),
-        {"loss__weight": [0.1, 0.9], "loss__second": ["tversky"], "loss__second__smooth": [0.5]},
-        cv=2,
-        error_score="raise",
-    ).fit(X, y)
+    model = DiceClassifier(loss="ce_dice", max_epochs=5, random_state=0)
+    params = {"weight": [0.1, 0.9], "second": ["tversky"], "second__smooth": [0.5]}
+    params = {f"loss__{name}": values for name, values in params.items()}
+    grid = GridSearchCV(model, params, cv=2, error_score="raise").fit(X, y)
     assert grid.best_estimator_.loss.second == TverskyLoss(smooth=0.5)
     assert grid.best_estimator_.loss.weight == grid.best_params_["loss__weight"]
     texts, labels = ["win free money", "lunch today", "old road"] * 4, [1, 0, 0] * 4
-    model = DiceSequenceClassifier(
-        loss=CompoundLoss(second=DiceLoss(smooth=0.5), weight=0.2),
-        backbone=tiny_backbone,
-        max_epochs=1,
-        random_state=0,
-    ).fit(texts, labels)
+    loss = CompoundLoss(second=DiceLoss(smooth=0.5), weight=0.2)
+    settings = dict(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model = DiceSequenceClassifier(loss=loss, **settings).fit(texts, labels)
     read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
     assert (read.loss.weight, read.loss.second.smooth) == (0.2, 0.5)
     assert isinstance(read.loss.first, CrossEntropyLoss)

@@ -18,12 +18,7 @@ from skdice.losses import (
     WeightedCrossEntropyLoss,
 )
 from skdice.losses.cross_entropy import class_weights
-
-
-def formula(cls, **params):
-    """The formula without the surrogate, over the batch."""
-    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
-
+from tests.losses.formulas import formula
 
 seeds = st.integers(0, 2**16)
 sizes = st.tuples(st.integers(1, 7), st.integers(2, 5))
@@ -176,9 +171,8 @@ def test_focal(seed, size, gamma):
     # A single alpha is for the positives, its complement for the background.
     factors = [0.25 if t == 0 else 0.75 for t in target.tolist()]
     got = FocalLoss(gamma=gamma, alpha=0.75, background=0, reduction="none")(logits, target)
-    assert got.tolist() == pytest.approx(
-        [f * x for f, x in zip(factors, losses, strict=True)], abs=1e-9
-    )
+    expected = [f * x for f, x in zip(factors, losses, strict=True)]
+    assert got.tolist() == pytest.approx(expected, abs=1e-9)
     one = FocalLoss(gamma=gamma, alpha=0.75, reduction="none")(logits[:, 0], target.clamp(max=1))
     want = []
     for z, t in zip(logits[:, 0].tolist(), target.clamp(max=1).tolist(), strict=True):
@@ -291,14 +285,11 @@ def test_cross_entropy_is_torchs(seed, size, smoothing):
     )
     torch.testing.assert_close(ours(logits, target), theirs)
     soft = torch.softmax(logits.flip(0), -1)
-    torch.testing.assert_close(
-        CrossEntropyLoss()(logits, soft), torch.nn.functional.cross_entropy(logits, soft)
-    )
+    expected = torch.nn.functional.cross_entropy(logits, soft)
+    torch.testing.assert_close(CrossEntropyLoss()(logits, soft), expected)
     labels = (soft > 1 / size[1]).double()
-    torch.testing.assert_close(
-        CrossEntropyLoss(multilabel=True)(logits, labels),
-        torch.nn.functional.binary_cross_entropy_with_logits(logits, labels),
-    )
+    expected = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+    torch.testing.assert_close(CrossEntropyLoss(multilabel=True)(logits, labels), expected)
 
 
 def test_soft_targets_of_dice():

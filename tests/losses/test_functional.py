@@ -323,12 +323,8 @@ def test_equality_of_arrays():
 
 
 def test_literal_forms_are_the_papers():
-    assert DiceLoss.literal().get_params() == {
-        **DiceLoss().get_params(),
-        "average": "samples",
-        "smooth": 1.0,
-        "surrogate": "none",
-    }
+    own = {"average": "samples", "smooth": 1.0, "surrogate": "none"}
+    assert DiceLoss.literal().get_params() == {**DiceLoss().get_params(), **own}
     assert TverskyLoss.literal(alpha=0.5, beta=0.5) == TverskyLoss(
         alpha=0.5, beta=0.5, average="samples", smooth=1.0, surrogate="none", squared=False
     )

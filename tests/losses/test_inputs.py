@@ -22,13 +22,9 @@ from skdice.losses import (
 )
 from skdice.losses._parameters import EACH, TENSOR
 from skdice.losses.base import resolve_loss
+from tests.losses.formulas import formula
 
 NAN = float("nan")
-
-
-def formula(cls, **params):
-    """The formula without the surrogate, over the batch."""
-    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
 
 
 MADE = {

@@ -16,9 +16,7 @@ import skdice
 from skdice import (
     BiasTunedClassifier,
     DiceClassifier,
-    DiceEntityRecognizer,
     DiceMRCTagger,
-    DiceMultiSpanAnswerer,
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
     DiceTokenClassifier,
@@ -32,23 +30,12 @@ from skdice.losses import (
     TverskyLoss,
 )
 from skdice.model_selection import LossSearchCV, compare_losses
+from tests.data import ANSWERS, QUESTIONS
+from tests.fits import ROWS_OF
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.arange(40) % 4 == 0
-SENTENCES = [["Ann", "sings"], ["no", "one"], ["Bob", "left"], ["in", "Rome"]] * 3
-TAGS = [["B-PER", "O"], ["O", "O"], ["B-PER", "O"], ["O", "B-LOC"]] * 3
-QUESTIONS = [["who?", "ann sings"], ["who?", "bob left"]] * 4
-ANSWERS = [[(0, "ann")], [(0, "bob")]] * 4
-# Each estimator with rows that it takes.
-ROWS = {
-    DiceClassifier: (X, Y),
-    DiceSequenceClassifier: (["ann sings", "no", "one left", "bob"] * 3, ["a", "b", "b", "b"] * 3),
-    DiceTokenClassifier: (SENTENCES, TAGS),
-    DiceEntityRecognizer: (["ann sings", "no one"] * 4, [[(0, 3, "PER")], []] * 4),
-    DiceMRCTagger: (SENTENCES, TAGS),
-    DiceQuestionAnswerer: (QUESTIONS, ANSWERS),
-    DiceMultiSpanAnswerer: (QUESTIONS, ANSWERS),
-}
+ROWS = {DiceClassifier: (X, Y), **ROWS_OF}
 SETS = {
     "ignore_index": (CrossEntropyLoss(ignore_index=0), "None marks what has no label"),
     "multilabel": (DiceLoss(multilabel=True), "0/1 rows"),
@@ -110,10 +97,9 @@ def test_a_search_refuses_it_before_a_trial(space):
 def test_a_comparison_refuses_it_before_a_fit(monkeypatch):
     monkeypatch.setattr(DiceClassifier, "fit", lambda *_, **__: pytest.fail("a fit began"))
     for loss in (DiceLoss(ignore_index=0), CrossEntropyLoss(class_weight=[1.0, 2.0, 3.0])):
+        how = dict(X_test=X, y_test=Y, losses=["ce", loss], seeds=1)
         with pytest.raises(ValueError, match=r"ignore_index=0|has 3 factors"):
-            compare_losses(
-                DiceClassifier(max_epochs=1), X, Y, X_test=X, y_test=Y, losses=["ce", loss], seeds=1
-            )
+            compare_losses(DiceClassifier(max_epochs=1), X, Y, **how)
 
 
 def test_tuned_wrappers_refuse_it():
@@ -122,7 +108,7 @@ def test_tuned_wrappers_refuse_it():
 
 
 WRONG = [
-    (CrossEntropyLoss(class_weight=[1.0, 2.0, 3.0, 4.0]), "has 4 factors, and there are"),
+    (CrossEntropyLoss(class_weight=[1.0, 2.0, 3.0, 4.0, 5.0]), "has 5 factors, and there are"),
     (FocalLoss(alpha=[0.5]), "has 1 factors, and there are"),
     (DiceLoss(class_weight=np.ones(7)), "has 7 factors"),
     (CompoundLoss("ce", TverskyLoss(class_weight=torch.ones(7))), "has 7 factors"),
@@ -144,14 +130,6 @@ def test_factors_that_do_not_fit_are_refused_before_weights_are_loaded(
     with pytest.raises(ValueError, match=message) as error:
         model.fit(*ROWS[cls])
     assert str(error.value).startswith("loss=")
-
-
-def test_a_search_refuses_factors_before_a_trial():
-    space = {"loss": ["ce"], "loss__class_weight": [[1.0, 2.0], [1.0, 2.0, 3.0]]}
-    search = LossSearchCV(DiceClassifier(max_epochs=1), space, n_trials=2, cv=2)
-    with pytest.raises(ValueError, match="has 3 factors, and there are 2 classes"):
-        search.fit(X, Y)
-    assert not hasattr(search, "study_")
 
 
 def test_factors_that_fit_train(tiny_backbone):

@@ -57,9 +57,8 @@ def test_what_tau_adds_is_left_out(tau):
 def test_each_label_begins_at_its_odds(loss, positive, negative):
     counts = np.array([5.0, 20.0])
     bias = loss.prepare(counts, multilabel=True, n_samples=50).start_bias()
-    np.testing.assert_allclose(
-        torch.exp(bias), counts * positive / ((50 - counts) * negative), rtol=1e-6
-    )
+    odds = counts * positive / ((50 - counts) * negative)
+    np.testing.assert_allclose(torch.exp(bias), odds, rtol=1e-6)
 
 
 def test_a_class_without_examples_counts_as_one():

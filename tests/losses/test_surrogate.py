@@ -11,13 +11,9 @@ import torch.nn.functional as F
 
 from skdice.losses import LOSSES, CompoundLoss, DiceLoss, DSCLoss, TverskyLoss
 from skdice.losses.base import resolve_loss
+from tests.losses.formulas import formula
 
 torch.manual_seed(0)
-
-
-def formula(cls, **params):
-    """The formula without the surrogate, over the batch."""
-    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
 
 
 LINEAR = {

@@ -83,14 +83,11 @@ def test_a_grid_over_losses_finds_the_one_that_finds_spam():
 @pytest.mark.parametrize("strategy", ["full", "shared"])
 def test_a_search_with_optuna_does_too(strategy):
     X, y = rare(388, 12, shift=1.0)
+    model, how = DiceClassifier(max_epochs=15, random_state=0), dict(n_trials=6, cv=3)
     search = LossSearchCV(
-        DiceClassifier(max_epochs=15, random_state=0),
-        {"loss": ["ce", "ce_dice"]},
-        n_trials=6,
-        cv=3,
-        strategy=strategy,
-        random_state=0,
-    ).fit(X, y)
+        model, {"loss": ["ce", "ce_dice"]}, strategy=strategy, random_state=0, **how
+    )
+    search.fit(X, y)
     scorer = make_scorer(f1_score, pos_label="spam")
     results = search.cv_results_
     for params, mean in zip(results["params"], results["mean_test_score"], strict=True):
@@ -145,9 +142,8 @@ def test_score_is_the_f1_of_the_positive_class(fitted, kind):
     assert found["precision"] == precision_score(y, predicted, pos_label="spam")
     weights = np.random.default_rng(0).integers(1, 4, len(y))
     again = np.repeat(np.arange(len(y)), weights)
-    assert model.score(X, y, sample_weight=weights) == pytest.approx(
-        model.score(X[again], y[again])
-    )
+    expected = model.score(X[again], y[again])
+    assert model.score(X, y, sample_weight=weights) == pytest.approx(expected)
     assert model.score(X, list(y), [2.0] * len(y)) == pytest.approx(model.score(X, y))
     with pytest.raises(ValueError, match="sample_weight"):
         model.score(X, y, -weights)

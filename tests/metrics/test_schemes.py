@@ -21,21 +21,9 @@ from skdice.tags.schemes import (
     to_tags,
     transitions,
 )
+from tests.data import PREFIXES, tags_of
 
-PREFIXES = {
-    "iob1": "BI",
-    "iob2": "BI",
-    "ioe1": "IE",
-    "ioe2": "IE",
-    "bioes": "BIES",
-    "bmes": "BMES",
-    "bilou": "BILU",
-}
 TAGGED = list(PREFIXES)
-
-
-def classes_of(scheme, types="XY"):
-    return ["O", *(f"{p}-{t}" for p in PREFIXES[scheme] for t in types)]
 
 
 @lru_cache
@@ -98,7 +86,7 @@ def test_inference(tags, scheme):
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**16), st.lists(st.integers(0, 5), max_size=8))
 def test_sentences_are_decoded_together_as_alone(constrained, scheme, seed, lengths):
-    classes = ["O", "A", "B"] if scheme == "plain" else classes_of(scheme)
+    classes = tags_of(scheme)
     rng = np.random.default_rng(seed)
     tables = [rng.normal(size=(n, len(classes))).round(1) for n in lengths]  # with ties
     found = decode(iter(tables), classes, scheme, constrained=constrained)
@@ -163,7 +151,7 @@ def test_another_spelling_is_read_as_plain_with_a_warning(spelling):
 
 @pytest.mark.parametrize("scheme", TAGGED)
 def test_well_formed_tags_are_those_of_the_definition(scheme):
-    classes = classes_of(scheme)
+    classes = tags_of(scheme)
     for n in range(4):
         legal = set(well_formed(scheme, n))
         for row in itertools.product(classes, repeat=n):
@@ -203,7 +191,7 @@ def test_plain_spans_are_tokens():
 @settings(deadline=None, max_examples=80)
 @given(st.data())
 def test_transitions_agree_with_the_check(scheme, data):
-    classes = classes_of(scheme)
+    classes = tags_of(scheme)
     row = data.draw(st.lists(st.integers(0, len(classes) - 1), min_size=1, max_size=5))
     start, follow, end = transitions(classes, scheme)
     legal = start[row[0]] and end[row[-1]]
@@ -260,7 +248,7 @@ def test_viterbi_is_the_best_of_all_sequences(seed, n, c):
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**16), st.integers(0, 4))
 def test_constrained_decoding_is_the_best_of_all_well_formed_sequences(scheme, seed, n):
-    classes = classes_of(scheme)
+    classes = tags_of(scheme)
     scores = np.random.default_rng(seed).normal(size=(n, len(classes)))
     index = {tag: i for i, tag in enumerate(classes)}
     best = max(
@@ -285,7 +273,7 @@ def test_constrained_decoding_never_takes_a_tag_of_another_scheme():
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**16), st.integers(0, 9))
 def test_constrained_decoding_is_well_formed(scheme, seed, n):
-    classes = classes_of(scheme)
+    classes = tags_of(scheme)
     scores = np.random.default_rng(seed).normal(size=(n, len(classes))) * 50
     scores[scores < -60] = -np.inf  # probabilities that rounded to 0
     (tags,) = decode([scores], classes, scheme, constrained=True)

@@ -27,15 +27,7 @@ from skdice.metrics import (
 from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.tags import convert_scheme
 from skdice.tags.schemes import SCHEMES, get_spans, strict_spans
-
-PREFIXES = {
-    "iob2": "BI",
-    "iob1": "BI",
-    "ioe1": "IE",
-    "ioe2": "IE",
-    "bioes": "BIES",
-    "bilou": "BILU",
-}
+from tests.data import PREFIXES, tags_of
 
 
 @st.composite
@@ -127,19 +119,18 @@ def test_errors_name_the_sentence():
 
 
 @pytest.mark.parametrize(
-    "score",
-    [span_f1_score, span_precision_recall_fscore_support, span_report],
+    "score", [span_f1_score, span_precision_recall_fscore_support, span_report]
 )
 def test_what_is_no_list_of_tags_is_named(score):
     flat, rows = ["B-PER", "I-PER", "O"], [["B-PER", "I-PER", "O"]]
-    with pytest.raises(TypeError, match=r"y_true\[0\] is 'B-PER'.*\[y_true\]"):
-        score(flat, flat)
-    with pytest.raises(TypeError, match=r"y_pred\[0\] is 'B-PER'.*\[y_pred\]"):
-        score(rows, flat)
-    with pytest.raises(TypeError, match=r"y_true\[0\] is 3"):
-        score([3, 4], [3, 4])
-    with pytest.raises(TypeError, match=r"y_pred\[1\]\[0\] is 4, not a string"):
-        score([["O"], ["O"]], [["O"], [4]])
+    for pair, message in (
+        ((flat, flat), r"y_true\[0\] is 'B-PER'.*\[y_true\]"),
+        ((rows, flat), r"y_pred\[0\] is 'B-PER'.*\[y_pred\]"),
+        (([3, 4], [3, 4]), r"y_true\[0\] is 3"),
+        (([["O"], ["O"]], [["O"], [4]]), r"y_pred\[1\]\[0\] is 4, not a string"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            score(*pair)
     arrays = [np.array(row) for row in rows]  # whose tags are numpy's strings
     assert score(arrays, arrays) == score(rows, rows)
 
@@ -188,7 +179,7 @@ def in_reach_of_seqeval(row):
 
 @pytest.mark.parametrize("scheme", NAMES)
 def test_strict_mode_equals_that_of_seqeval_on_every_short_sentence(scheme):
-    tags = ["O", *(f"{p}-{kind}" for p in PREFIXES[scheme] for kind in ("A", "C"))]
+    tags = tags_of(scheme, "AC")
     how = getattr(seqeval.scheme, NAMES[scheme])
     for row in itertools.product(tags, repeat=4 if len(tags) == 5 else 3):
         if scheme == "ioe1" and not in_reach_of_seqeval(row):
@@ -234,24 +225,15 @@ def test_a_stray_tag_is_refused_with_its_place():
 @pytest.mark.parametrize(
     "span",
     [
-        ("A", 0.5, 2),
-        ("A", 0, 1.5),
-        ("A", 0, float("nan")),
-        ("A", float("inf"), 2),
-        ("A", "0", 1),
-        ("A", 0, 1, 0.9),
-        ("A", 0),
-        "A01",
-        None,
-        (1, 0, 2),
+        *(("A", 0.5, 2), ("A", 0, 1.5), ("A", 0, float("nan")), ("A", float("inf"), 2)),
+        *(("A", "0", 1), ("A", 0, 1, 0.9), ("A", 0), (1, 0, 2), "A01", None),
         {"A": 1, "B": 0, "C": 2},
     ],
 )
 def test_what_is_no_span_is_refused(span):
     right = [[("A", 0, 1)]]
-    with pytest.raises(
-        TypeError, match=r"y_true\[0\] holds .*\(type, start, end\)|not a string: write"
-    ):
+    message = r"y_true\[0\] holds .*\(type, start, end\)|not a string: write"
+    with pytest.raises(TypeError, match=message):
         span_f1_score([[span]], right)  # what is no tuple is a tag
     with pytest.raises(TypeError, match=r"y_pred\[0\] holds .*\(type, start, end\)"):
         span_f1_score(right, [[span]])
@@ -309,7 +291,7 @@ def test_tokens_that_nobody_annotated_do_not_count(scheme, mode):
 @pytest.mark.parametrize("scheme", PREFIXES)
 def test_a_report_and_an_f1_agree_on_ill_formed_tags(scheme, mode):
     draw = np.random.default_rng(0)
-    tags = ["O", *(f"{prefix}-{kind}" for prefix in PREFIXES[scheme] for kind in "XY")]
+    tags = tags_of(scheme)
     for _ in range(20):
         pair = [[draw.choice(tags, n).tolist() for n in (3, 9)] for _ in range(2)]
         report = span_report(*pair, scheme=scheme, mode=mode, output_dict=True)
@@ -327,9 +309,8 @@ def test_a_prediction_is_compared_by_its_annotated_tokens():
     )
     assert (precision, recall) == (0.5, 1)
     assert span_report(y_true, y_true, output_dict=True).keys() >= {"PER"}
-    assert convert_scheme([["S-PER", None, "B-X", "E-X", None]]) == [
-        ["B-PER", None, "B-X", "I-X", None]
-    ]
+    converted = convert_scheme([["S-PER", None, "B-X", "E-X", None]])
+    assert converted == [["B-PER", None, "B-X", "I-X", None]]
     with pytest.raises(TypeError, match=r"y_pred\[0\] holds None"):
         span_f1_score([["O", "O"]], [["O", None]])
 
@@ -338,10 +319,7 @@ def test_a_prediction_is_compared_by_its_annotated_tokens():
 def test_counts_of_some_types_are_those_of_their_spans(scheme):
     """Alerts, too, are sentences with a span of these types."""
     draw = np.random.default_rng(0)
-    prefixes = {"iob2": "BI", "bioes": "BIES", "plain": None}[scheme]
-    tags = (
-        list("OXYZ") if prefixes is None else ["O", *(f"{p}-{t}" for p in prefixes for t in "XYZ")]
-    )
+    tags = tags_of(scheme, "XYZ")
     for _ in range(10):
         y_true, y_pred = ([draw.choice(tags, n).tolist() for n in (1, 2, 4, 7)] for _ in range(2))
         counter = SpanCounter(y_true, tags, scheme)

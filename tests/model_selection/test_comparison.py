@@ -165,16 +165,9 @@ ONE, TWO = [1] + [0] * 19, [1, 1] + [0] * 3
 )
 def test_a_tuned_row_needs_rows_to_hold_out(estimator, X, y, row):
     nowhere = {} if estimator is DiceClassifier else {"backbone": "no/such-model"}
+    model, how = never_fitted(estimator)(**nowhere), dict(losses=["ce", row], seeds=1)
     with pytest.raises(ValueError, match=rf"the row '{re.escape(row)}' is not possible"):
-        compare_losses(
-            never_fitted(estimator)(**nowhere),
-            X,
-            y,
-            X_test=X,
-            y_test=y,
-            losses=["ce", row],
-            seeds=1,
-        )
+        compare_losses(model, X, y, X_test=X, y_test=y, **how)
 
 
 def test_a_tuned_row_with_validation_data_needs_none(tiny_backbone):

@@ -58,9 +58,8 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
         rows = (
             frozen.net_.module_.output_layer(torch.from_numpy(vectors)).double().softmax(1).numpy()
         )
-    np.testing.assert_allclose(
-        rows, np.concatenate(list(frozen.predict_proba(SENTENCES))), atol=1e-5
-    )
+    expected = np.concatenate(list(frozen.predict_proba(SENTENCES)))
+    np.testing.assert_allclose(rows, expected, atol=1e-5)
 
 
 def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
@@ -90,12 +89,8 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     Z = vectors * (heads_data.NORM / np.linalg.norm(vectors, axis=1).mean())
     labels = LABELS
     for params, score in zip(found.heads_["params"], found.heads_["mean_test_score"], strict=True):
-        head = DiceClassifier(
-            max_epochs=classifier.max_epochs,
-            lr=heads_data.LR,
-            batch_size=heads_data.BATCH_SIZE[False],
-            random_state=0,
-        ).set_params(**params)
+        how = dict(lr=heads_data.LR, batch_size=heads_data.BATCH_SIZE[False], random_state=0)
+        head = DiceClassifier(max_epochs=classifier.max_epochs, **how).set_params(**params)
         solo = [spam_f1(head.fit(Z[a], labels[a]), Z[b], labels[b]) for a, b in splits]
         assert score == pytest.approx(np.mean(solo))
 
@@ -171,9 +166,8 @@ def test_the_best_heads_are_fitted_in_full(classifier, tmp_path):
     for i, params in enumerate(results["params"]):
         one = DiceSequenceClassifier(**classifier.get_params()).set_params(**params)
         scores = cross_validate(one, TEXTS, LABELS, cv=StratifiedKFold(2), scoring=spam_f1)
-        np.testing.assert_allclose(
-            [results[f"split{k}_test_score"][i] for k in range(2)], scores["test_score"]
-        )
+        of_folds = [results[f"split{k}_test_score"][i] for k in range(2)]
+        np.testing.assert_allclose(of_folds, scores["test_score"])
     assert found.best_score_ == results["mean_test_score"].max()
     assert set(found.predict(TEXTS)) <= {"ham", "spam"}
     # The storage keeps the full fits: none is made again.

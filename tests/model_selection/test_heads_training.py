@@ -67,14 +67,8 @@ OF_TWO_CLASSES = [
     [(2, [*LOSSES, *OF_TWO_CLASSES]), (3, LOSSES)],
 )
 def test_head_ends_where_its_own_fit_ends(n_classes, losses):
-    rows, labels = make_classification(
-        150,
-        12,
-        n_classes=n_classes,
-        n_informative=6,
-        weights=[0.7, 0.2][: n_classes - 1],
-        random_state=0,
-    )
+    made = dict(n_classes=n_classes, n_informative=6, weights=[0.7, 0.2][: n_classes - 1])
+    rows, labels = make_classification(150, 12, random_state=0, **made)
     how = {"lr": 0.05, "weight_decay": 0.05, "max_epochs": 3, "batch_size": 32, "warmup": 0.2}
     models = [DiceClassifier(loss=loss, random_state=3, **how) for loss in losses]
     everything = np.arange(150)
@@ -88,9 +82,8 @@ def test_head_ends_where_its_own_fit_ends(n_classes, losses):
             want = np.log(solo.predict_proba(rows[asked]))
             np.testing.assert_allclose(log_softmax(head._logits(None), axis=1), want, atol=1e-9)
             np.testing.assert_array_equal(head.predict(rows[asked]), solo.predict(rows[asked]))
-            np.testing.assert_allclose(
-                head.decision_function(rows[asked]), solo.decision_function(rows[asked])
-            )
+            pair = (model.decision_function(rows[asked]) for model in (head, solo))
+            np.testing.assert_allclose(*pair)
 
 
 def test_heads_of_folds_with_other_backgrounds():

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -36,7 +36,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.model_selection import LossSearchCV, out_of_fold
-from tests.fits import never_fitted
+from tests.fits import Given, never_fitted
 
 X, Y = make_classification(40, 5, n_informative=4, n_redundant=0, n_classes=2, random_state=0)
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
@@ -62,17 +62,9 @@ def test_a_tuned_decision_is_tuned_on_the_rows_of_out_of_fold():
     found = out_of_fold(LOGISTIC, X, names, folds)
     order = np.concatenate([test for _, test in folds.split(X, names)])
 
-    class Given(ClassifierMixin, BaseEstimator):
-        def fit(self, X, y):
-            self.classes_ = np.unique(y)
-            return self
-
-        def predict_proba(self, X):
-            return found.probabilities[order]
-
     tuned = BiasTunedClassifier(LOGISTIC, cv=folds, n_bootstraps=4).fit(X, names)
-    given = BiasTunedClassifier(Given().fit(X, names), cv="prefit", n_bootstraps=4)
-    given.fit(X[order], names[order])
+    given = BiasTunedClassifier(Given(np.unique(names)), cv="prefit", n_bootstraps=4)
+    given.fit(found.probabilities[order], names[order])
     np.testing.assert_allclose(tuned.bias_draws_, given.bias_draws_)
     np.testing.assert_allclose(tuned.bias_, given.bias_)
 

@@ -11,16 +11,8 @@ import pytest
 from scipy import stats
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
-from typer.testing import CliRunner
 
-from skdice import (
-    DiceClassifier,
-    DiceEntityRecognizer,
-    DiceMRCTagger,
-    DiceMultiSpanAnswerer,
-    DiceQuestionAnswerer,
-    DiceTokenClassifier,
-)
+from skdice import DiceClassifier, DiceSequenceClassifier
 from skdice.cli._verdict import verdict
 from skdice.engine.net import FineTuningNet
 from skdice.inspection import ComparisonDisplay
@@ -33,7 +25,8 @@ from skdice.model_selection.intervals import (
     differences,
     scores_and_parts,
 )
-from tests.data import ANSWERS, ENTITIES, JOINED, QUESTIONS, SENTENCES, SPANS, TAGS
+from tests.cli import running
+from tests.fits import ROWS_OF
 
 
 class Told:
@@ -252,17 +245,9 @@ def test_a_comparison_has_intervals_a_table_and_keeps_them(tmp_path):
     assert "±" not in str(one)
 
 
-@pytest.mark.parametrize(
-    ("cls", "X", "y"),
-    [
-        (DiceTokenClassifier, SENTENCES, TAGS),
-        (DiceEntityRecognizer, JOINED, ENTITIES),
-        (DiceMRCTagger, SENTENCES, SPANS),
-        (DiceQuestionAnswerer, QUESTIONS, ANSWERS),
-        (DiceMultiSpanAnswerer, QUESTIONS, ANSWERS),
-    ],
-)
-def test_every_text_estimator_predicts_once_for_all_parts(tiny_backbone, monkeypatch, cls, X, y):
+@pytest.mark.parametrize("cls", [cls for cls in ROWS_OF if cls is not DiceSequenceClassifier])
+def test_every_text_estimator_predicts_once_for_all_parts(tiny_backbone, monkeypatch, cls):
+    X, y = ROWS_OF[cls]
     model = cls(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
     expected, sizes, logits = model.evaluate(X, y), [], FineTuningNet.logits
 
@@ -279,13 +264,10 @@ def test_every_text_estimator_predicts_once_for_all_parts(tiny_backbone, monkeyp
 
 
 def compared(tmp_path, tiny_backbone, *args):
-    from skdice.cli.app import app
-
     lines = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n"
     (tmp_path / "sms.tsv").write_text("label\ttext\n" + lines * 5)
-    args = ("compare", "--train", tmp_path / "sms.tsv", "--max-epochs", 1, "--out", tmp_path / "o",
-            "--backbone", tiny_backbone, *args)  # fmt: skip
-    result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "80"})
+    args = ("--max-epochs", 1, "--out", tmp_path / "o", "--backbone", tiny_backbone, *args)
+    result = running.run("compare", "--train", tmp_path / "sms.tsv", *args, env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -347,6 +329,5 @@ def test_a_comparison_tells_its_runs(capsys):
     found = compare_losses(model, X, y, verbose=1, **data)
     lines, errors = capsys.readouterr()
     assert errors == ""
-    assert lines.splitlines() == [
-        f"{row.label}, seed 0: F1 {100 * row.mean('f1'):.1f}" for row in found.rows
-    ]
+    told = [f"{row.label}, seed 0: F1 {100 * row.mean('f1'):.1f}" for row in found.rows]
+    assert lines.splitlines() == told

@@ -114,9 +114,8 @@ def test_the_decision_keeps_its_threshold_on_the_calibrated_probability(fitted):
     assert (moved.predict(X_val) == (odds > threshold)).mean() > 0.998
     assert moved.predict(X_val).sum() > tuned.predict(X_val).sum()
     assert type(moved) is BiasTunedClassifier
-    assert (
-        pickle.loads(pickle.dumps(moved)).predict(X_val).tolist() == moved.predict(X_val).tolist()
-    )
+    read = pickle.loads(pickle.dumps(moved))
+    assert read.predict(X_val).tolist() == moved.predict(X_val).tolist()
 
 
 def test_a_plain_classifier_predicts_the_most_probable_class(fitted):

@@ -28,56 +28,47 @@ BASE = DiceClassifier(max_epochs=2, random_state=0)
 NEVER = never_fitted(DiceClassifier)(max_epochs=2, random_state=0)
 STEPS = Pipeline([("scale", StandardScaler()), ("clf", BASE)])
 ALPHA = FloatDistribution(0.1, 0.9)
+STEPPED = FloatDistribution(0, 1, step=0.25)
+SECONDS = [TverskyLoss(), TverskyLoss(background=None)]
 NOT_TO_SET = "sets background=None, which the estimator sets by itself"
+
+
+def of_losses(*losses, **params):
+    return {"loss": [*losses], **{f"loss__{name}": values for name, values in params.items()}}
 
 
 @pytest.mark.parametrize(
     ("space", "message"),
     [
         (
-            {"loss": ["tversky", "ce"], "loss__alpha": ALPHA},
+            of_losses("tversky", "ce", alpha=ALPHA),
             "'alpha' for CrossEntropyLoss.*a list of dicts, one for each loss",
         ),
         ({"loss": ["ce", "tverski"]}, "'tverski' is unknown"),
         ([loss_space("ce"), {"loss": CategoricalDistribution(["ce", "tverski"])}], "'tverski' is"),
         ({"lr": [0.1, -1]}, r"\{'lr': -1\}.*'lr' parameter"),
         ({"lr": np.array([0.1, 0.2, -1.0])}, "'lr' parameter"),
-        ({"loss": ["ce"], "loss__label_smoothing": FloatDistribution(0, 1.5)}, "smoothing=1.5"),
-        ({"loss": ["focal"], "loss__gamma": FloatDistribution(-1.0, 5.0)}, "gamma=-1.0"),
+        (of_losses("ce", label_smoothing=FloatDistribution(0, 1.5)), "smoothing=1.5"),
+        (of_losses("focal", gamma=FloatDistribution(-1.0, 5.0)), "gamma=-1.0"),
         ({"max_epochs": IntDistribution(0, 3)}, "'max_epochs' parameter"),
-        ({"loss": ["tversky"], "loss__background": ["auto", None]}, NOT_TO_SET),
-        (
-            {
-                "loss": [CompoundLoss()],
-                "loss__second": [TverskyLoss(), TverskyLoss(background=None)],
-                "loss__second__beta": ALPHA,
-            },
-            NOT_TO_SET,
-        ),
+        (of_losses("tversky", background=["auto", None]), NOT_TO_SET),
+        (of_losses(CompoundLoss(), second=SECONDS, second__beta=ALPHA), NOT_TO_SET),
         (  # each is well beside the other's first
-            {
-                "loss": ["dice"],
-                "loss__average": ["macro", "samples"],
-                "loss__surrogate": ["none", "log"],
-            },
+            of_losses("dice", average=["macro", "samples"], surrogate=["none", "log"]),
             "surrogate='log' with average='samples'",
         ),
         (
-            {"loss": ["tversky"], "loss__alpha": ALPHA, "loss__beta": OneMinus("alpha")},
+            of_losses("tversky", alpha=ALPHA, beta=OneMinus("alpha")),
             r"\['loss__beta'\]=OneMinus\(name='alpha'\) .* must be a dict that holds 'alpha'"
             r".* by their full names",
         ),
         (
-            {"loss": ["tversky"], "loss__beta": OneMinus("loss__alpha")},
+            of_losses("tversky", beta=OneMinus("loss__alpha")),
             r"\['loss__beta'\].*must be a dict that holds 'loss__alpha'",
         ),
         (
-            {
-                "loss": ["tversky"],
-                "loss__beta": OneMinus("loss__alpha"),
-                "loss__alpha": lambda params: 10 * params["lr"],
-                "lr": FloatDistribution(0.01, 0.09),
-            },
+            of_losses("tversky", beta=OneMinus("loss__alpha"), alpha=lambda params: params["lr"])
+            | {"lr": FloatDistribution(0.1, 0.9)},
             r"\['loss__beta'\].*functions before it",
         ),
     ],
@@ -111,24 +102,10 @@ class Own(BaseEstimator):
 @pytest.mark.parametrize(
     ("estimator", "space"),
     [
-        (
-            BASE,
-            {
-                "loss": ["tversky"],
-                "loss__beta": OneMinus("loss__alpha"),
-                "loss__alpha": FloatDistribution(0, 1, step=0.25),
-            },
-        ),
-        (
-            BASE,
-            {
-                "loss": ["tversky"],
-                # Not both lower ends at once, which count no error and have no probability.
-                "loss__alpha": FloatDistribution(0, 1),
-                "loss__beta": FloatDistribution(0, 1),
-            },
-        ),
-        (BASE, {"loss": [TverskyLoss(alpha=0.2), "ce"], "lr": [1e-2, 1e9]}),
+        (BASE, of_losses("tversky", beta=OneMinus("loss__alpha"), alpha=STEPPED)),
+        # Not both lower ends at once, which count no error and have no probability.
+        (BASE, of_losses("tversky", alpha=FloatDistribution(0, 1), beta=FloatDistribution(0, 1))),
+        (BASE, {**of_losses(TverskyLoss(alpha=0.2), "ce"), "lr": [1e-2, 1e9]}),
         (STEPS, {"scale": [StandardScaler(), MinMaxScaler(), "passthrough"]}),
         (STEPS, loss_space("tversky", prefix="clf__")),
         (SGDClassifier(), {"loss": ["hinge", "log_loss"], "alpha": FloatDistribution(1e-5, 1)}),
@@ -152,10 +129,7 @@ def test_labels_and_folds_without_a_class():
         (np.full((8, 1), "ham", dtype=object), r"one class only \['ham'\]"),
         (labels, "class 0 out of the training rows of fold 1"),
         (labels[:, None], "class 0 out of the training rows of fold 1"),
-        (
-            np.c_[[0, 1] * 4, labels],
-            "value 0 of column 1 of y out .* fold 1.*MultilabelStrat",
-        ),
+        (np.c_[[0, 1] * 4, labels], "value 0 of column 1 of y out .* fold 1.*MultilabelStrat"),
         (np.c_[1 - labels, labels], "value 1 of column 0 of y out .* fold 1"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -14,13 +14,12 @@ from imblearn.under_sampling import NearMiss, RandomUnderSampler
 from sklearn.base import BaseEstimator
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
-from skdice.resampling import (
-    EntityReplacement,
-    TagOverSampler,
-)
+from skdice.resampling import EntityReplacement, TagOverSampler
 from skdice.resampling.drawing import draw_rows
 from tests.fits import Tells
 from tests.resampling.corpus import TEXTS, Y
+
+HELD = dict(max_epochs=1, early_stopping=True, validation_fraction=0.4, random_state=0)
 
 
 @pytest.mark.parametrize("sampler", [SMOTE(), SMOTEENN(), NearMiss(), EntityReplacement()])
@@ -47,13 +46,7 @@ class Seen:
 
 @pytest.mark.parametrize("route", ["sampler", "pipeline"])
 def test_validation_never_holds_a_resampled_duplicate(route, tiny_backbone):
-    classifier = DiceSequenceClassifier(
-        backbone=tiny_backbone,
-        max_epochs=1,
-        early_stopping=True,
-        validation_fraction=0.4,
-        random_state=0,
-    )
+    classifier = DiceSequenceClassifier(backbone=tiny_backbone, **HELD)
     seen = Seen(classifier)
     if route == "sampler":
         classifier.set_params(sampler=RandomOverSampler()).fit(TEXTS * 2, np.tile(Y, 2))
@@ -71,14 +64,7 @@ def test_validation_of_taggers_and_tables(tiny_backbone, sentences, monkeypatch)
     from skdice.engine import fit_plan as module
 
     X, y = sentences  # every sentence stands there twice
-    tagger = DiceTokenClassifier(
-        backbone=tiny_backbone,
-        max_epochs=1,
-        early_stopping=True,
-        validation_fraction=0.4,
-        random_state=0,
-        sampler=TagOverSampler(),
-    )
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, sampler=TagOverSampler(), **HELD)
     seen = Seen(tagger)
     tagger.fit(X, y)
     training, validation = (set(map(tuple, rows)) for rows in seen.calls[:2])
@@ -101,15 +87,10 @@ def test_validation_of_taggers_and_tables(tiny_backbone, sentences, monkeypatch)
 
 def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone):
     targets = []
-    classifier = DiceSequenceClassifier(
-        loss="weighted_ce",
-        backbone=tiny_backbone,
-        max_epochs=2,
-        batch_size=4,
-        random_state=0,
-        sampler=RandomUnderSampler(),
-        callbacks=[Tells(before=lambda net, batch: targets.append(batch.target.numpy()))],
-    ).fit(TEXTS, Y)
+    tells = Tells(before=lambda net, batch: targets.append(batch.target.numpy()))
+    settings = dict(loss="weighted_ce", max_epochs=2, batch_size=4, random_state=0)
+    settings |= dict(sampler=RandomUnderSampler(), callbacks=[tells])
+    classifier = DiceSequenceClassifier(backbone=tiny_backbone, **settings).fit(TEXTS, Y)
     assert Counter(np.concatenate(targets).tolist()) == {0: 4, 1: 4}
     assert len(targets) == 2  # an epoch of four rows is one batch
     np.testing.assert_array_equal(classifier.net_.criterion_.class_counts_, [2, 2])
@@ -123,10 +104,8 @@ def test_samplers_of_the_users_may_read_text(tiny_backbone):
             return X[:12], y[:12]
 
     texts, labels = ["free money", "lunch today"] * 8, ["s", "h"] * 8
-    for sampler in (
-        Half(),
-        FunctionSampler(func=lambda X, y: (X[:12], y[:12]), validate=False),
-    ):
+    half = FunctionSampler(func=lambda X, y: (X[:12], y[:12]), validate=False)
+    for sampler in (Half(), half):
         model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
         assert set(make_pipeline(sampler, model).fit(texts, labels).predict(texts)) <= {"s", "h"}
 

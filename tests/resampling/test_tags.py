@@ -57,16 +57,15 @@ def test_unaligned_tags_name_the_sentence(sampler):
 
 
 def test_impossible_tag_strategies():
-    with pytest.raises(ValueError, match="should be greater or equal"):
-        TagOverSampler(sampling_strategy={"PER": 1}).fit_resample(X_TAGS, Y_TAGS)
-    with pytest.raises(ValueError, match="Please increase the ratio"):
-        TagOverSampler(sampling_strategy=0.1).fit_resample(X_TAGS, Y_TAGS)
-    with pytest.raises(ValueError, match="Please increase the ratio"):
-        BackgroundUnderSampler(sampling_strategy=0.1).fit_resample(X_TAGS, Y_TAGS)
-    with pytest.raises(ValueError, match=r"dropping all 2 background sentences, which gives 1\.4"):
-        BackgroundUnderSampler(sampling_strategy=3.0).fit_resample(X_TAGS, Y_TAGS)
-    with pytest.raises(ValueError, match="the densest that can be has 2 positive tokens"):
-        TagOverSampler(sampling_strategy=5.0).fit_resample(X_TAGS, Y_TAGS)
+    for sampler, strategy, message in (
+        (TagOverSampler, {"PER": 1}, "should be greater or equal"),
+        (TagOverSampler, 0.1, "Please increase the ratio"),
+        (TagOverSampler, 5.0, "the densest that can be has 2 positive tokens"),
+        (BackgroundUnderSampler, 0.1, "Please increase the ratio"),
+        (BackgroundUnderSampler, 3.0, r"dropping all 2 background sentences, which gives 1\.4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sampler(sampling_strategy=strategy).fit_resample(X_TAGS, Y_TAGS)
     with pytest.raises(ValueError, match="every tag in y is 'O'"):
         BackgroundUnderSampler().fit_resample([["a"]], [["O"]])
 

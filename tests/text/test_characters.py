@@ -6,18 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdice import (
-    DiceEntityRecognizer,
-    DiceMRCTagger,
-    DiceMultiSpanAnswerer,
-    DiceQuestionAnswerer,
-    DiceSequenceClassifier,
-    DiceTokenClassifier,
-    TransformerFeatures,
-)
+from skdice import TransformerFeatures
 from skdice.inputs.sentences import as_sentences
 from skdice.inputs.texts import as_texts, check_characters
-from tests.data import ANSWERS, ENTITIES, JOINED, LABELS, QUESTIONS, SENTENCES, SPANS, TAGS, TEXTS
+from tests.data import LABELS, TEXTS
+from tests.fits import ROWS_OF
 
 BYTE = b"caf\xe9 zo\xeb".decode("utf-8", "surrogateescape")
 HALF = "a\ud83d b"
@@ -43,24 +36,13 @@ def test_texts_pairs_and_tokens_name_the_row(bad, box):
         as_sentences([["a"], ["caf\xe9", "\U0001f600", bad]])
 
 
-@pytest.mark.parametrize(
-    ("estimator", "X", "y"),
-    [
-        (DiceSequenceClassifier(), TEXTS, LABELS),
-        (TransformerFeatures(), TEXTS, LABELS),
-        (DiceTokenClassifier(), SENTENCES, TAGS),
-        (DiceMRCTagger(), SENTENCES, SPANS),
-        (DiceEntityRecognizer(), JOINED, ENTITIES),
-        (DiceQuestionAnswerer(), QUESTIONS, ANSWERS),
-        (DiceMultiSpanAnswerer(), QUESTIONS, ANSWERS),
-    ],
-    ids=lambda value: type(value).__name__,
-)
+@pytest.mark.parametrize("cls", [*ROWS_OF, TransformerFeatures])
 @pytest.mark.parametrize("bad", [BYTE, HALF])
-def test_every_estimator_names_the_row(estimator, X, y, bad):
+def test_every_estimator_names_the_row(cls, bad):
+    X, y = ROWS_OF.get(cls, (TEXTS, LABELS))
     X = list(X)
     X[5] = (X[5][0], f"{X[5][1]} {bad}") if isinstance(X[5], tuple) else (
         [*X[5][:-1], bad] if isinstance(X[5], list) else f"{X[5]} {bad}"
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"^X\[5\](\[\d\])? holds (the byte|half)"):
-        estimator.fit(X, y)
+        cls().fit(X, y)

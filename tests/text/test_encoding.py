@@ -82,15 +82,14 @@ def test_bad_sentences_name_the_first_at_fault():
             as_sentences([["a"], row])
         with pytest.raises(TypeError, match=r"y\[1\] is .*one tag for each token"):
             as_tags([["O"], row], [["a"], ["b", "c"]])
-    sentences = [["a"], ["b", "c"], ["d", "e"]]
-    with pytest.raises(ValueError, match=r"y\[1\] has 1 tag, but X\[1\] has 2 tokens"):
-        as_tags([["O"], ["O"], ["O"]], sentences)
-    with pytest.raises(ValueError, match="3 sentences and y 2"):
-        as_tags([["O"], ["O", "O"]], sentences)
-    with pytest.raises(TypeError, match=r"y\[0\] is 'O'"):
-        as_tags(["O", ["O", "O"], ["O", "O"]], sentences)
-    with pytest.raises(TypeError, match=r"y\[2\]\[1\] is nan"):
-        as_tags([["O"], ["O", "O"], ["O", float("nan")]], sentences)
+    for y, error, message in (
+        ([["O"], ["O"], ["O"]], ValueError, r"y\[1\] has 1 tag, but X\[1\] has 2 tokens"),
+        ([["O"], ["O", "O"]], ValueError, "3 sentences and y 2"),
+        (["O", ["O", "O"], ["O", "O"]], TypeError, r"y\[0\] is 'O'"),
+        ([["O"], ["O", "O"], ["O", float("nan")]], TypeError, r"y\[2\]\[1\] is nan"),
+    ):
+        with pytest.raises(error, match=message):
+            as_tags(y, [["a"], ["b", "c"], ["d", "e"]])
 
 
 def test_records_are_refused_with_the_way_out():

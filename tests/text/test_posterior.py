@@ -13,17 +13,9 @@ from skdice.inspection import span_probabilities
 from skdice.metrics import expected_calibration_error
 from skdice.metrics.calibration import SpanScales, judged
 from skdice.tags.posterior import SpanPosterior
-from skdice.tags.schemes import faults, get_spans
+from skdice.tags.schemes import SCHEMES, faults, get_spans
 from skdice.tags.spans import ScoredSpan
-
-PREFIXES = dict(iob1="BI", iob2="BI", ioe1="IE", ioe2="IE", bioes="BIES", bmes="BMES")
-PREFIXES |= {"bilou": "BILU", "plain": None}
-
-
-def classes_of(scheme):
-    prefixes = PREFIXES[scheme]
-    tags = ["N", "V"] if prefixes is None else [f"{p}-{t}" for p in prefixes for t in "XY"]
-    return ["O", *tags]
+from tests.data import tags_of
 
 
 def by_brute_force(proba, spans, classes, scheme):
@@ -43,12 +35,12 @@ def all_spans(n, types):
     return [(t, a, b) for t in types for a in range(n) for b in range(a + 1, n + 1)]
 
 
-@pytest.mark.parametrize("scheme", PREFIXES)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_span_has_the_probability_of_all_sequences_that_hold_it(scheme):
-    classes, draw = classes_of(scheme), np.random.default_rng(0)
+    classes, draw = tags_of(scheme), np.random.default_rng(0)
     for n in (1, 2, 3, 4):
         proba = draw.dirichlet(np.ones(len(classes)), size=n)
-        spans = all_spans(n, ("X", "Y", "N", "V", "unknown"))
+        spans = all_spans(n, ("X", "Y", "unknown"))
         expected = by_brute_force(proba, spans, classes, scheme)
         found = span_probabilities([proba], [spans], classes, scheme=scheme)[0]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
