@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from skdice._checks import checked
+from skdice._checks import checked, shown
 from skdice.losses import LOSSES, Loss
 from skdice.losses.base import check_given, resolve_loss
 from skdice.losses.search_ranges import OneMinus
@@ -69,8 +69,8 @@ def as_spaces(param_distributions: Any) -> list[Space]:
     spaces = [param_distributions] if one else list(param_distributions)
     if not spaces or not all(isinstance(space, Mapping) and space for space in spaces):
         raise ValueError(
-            "param_distributions is empty, or holds what is no dict or an empty one: give a dict "
-            "from parameter to a distribution, or a list of such dicts"
+            f"param_distributions={shown(param_distributions)} is empty, or holds what is no dict "
+            "or an empty one: give a dict from parameter to a distribution, or a list of such dicts"
         )
     for name, values in chain.from_iterable(space.items() for space in spaces):
         choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)

@@ -126,7 +126,7 @@ def test_spaces():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"space": [{}]}, "param_distributions is empty"),
+        ({"space": [{}]}, r"param_distributions=\[{}\] is empty"),
         ({"space": {"lr": []}}, r"param_distributions\['lr'\]"),
         ({"space": {"lr": 3}}, r"param_distributions\['lr'\]=3"),
         ({"storage": "sqlite:////no/such/folder/a.db"}, "storage='sqlite"),
