@@ -200,8 +200,10 @@ class NetEstimator(OldNames):
 
         What callbacks need is known of a fit: it is `validated` if it has a validation set.
         """
-        check_given(self.loss)
+        if self.loss is None or callable(self.loss):  # torch's, or a class: say what to give
+            check_given(self.loss)
         check_params(self)
+        check_given(self.loss)
         self._check_device()
         if of_estimator := OF_ESTIMATOR & set(self.net_params or ()):
             raise ValueError(
