@@ -33,13 +33,14 @@ from skdice.model_selection.studies import identity_of, new_study, open_study, o
 from skdice.model_selection.trials import FullFits, ended_trials
 
 
-def _explain_no_score(study: Any) -> NoReturn:
+def _explain_no_score(study: Any, full: FullFits) -> NoReturn:
     """Raise the error of the last trial that failed, or say that there was none."""
     errors = [record.error for _, record in ended_trials(study) if record.error]
     if not errors:
         raise ValueError("no trial has a score: give n_trials or the pruner more room")
     kind = TypeError if errors[-1].startswith("TypeError: ") else ValueError
-    raise kind(f"every trial failed, the last with: {errors[-1]}")
+    got = ["X", "y", *full.fit_params]
+    raise kind(f"every trial failed (fit got {got}), the last with: {errors[-1]}")
 
 
 @dataclass(eq=False, repr=False)
@@ -234,7 +235,7 @@ class LossSearchCV(BaseSearchCV):
         self.strategy_: str = self._choose(full, losses)
         self._search(full, identity_of(self, spaces, splits))
         if not hasattr(self, "best_index_"):
-            _explain_no_score(self.study_)
+            _explain_no_score(self.study_, full)
         if self.refit:
             self._refit(full)
         return self
@@ -283,7 +284,7 @@ class LossSearchCV(BaseSearchCV):
         self.heads_: dict[str, Any] = self._table(heads, full)
         scored = [(r.mean, trial.params) for trial, r in ended_trials(heads) if np.isfinite(r.mean)]
         if not scored:
-            _explain_no_score(heads)
+            _explain_no_score(heads, full)
         ranked = sorted(scored, key=lambda pair: -pair[0])
         best = list({str(params): params for _, params in ranked}.values())[: self.n_finalists]
         for params in best:
