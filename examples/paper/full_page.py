@@ -179,12 +179,15 @@ def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
     for (task, encoder, train_set, reader, passes), found in groups.items():
         title = TITLES[task] + (f", {train_set}" if train_set else "") + (", read" * bool(reader))
         title += f", {passes} passes" * (passes != PASSES)
-        n_seeds = len({r["job"]["seed"] for r in found})
+        of_losses: dict[str, set[int]] = defaultdict(set)
+        for record in found:
+            of_losses[label(record["job"])].add(record["job"]["seed"])
+        seeds = set.intersection(*of_losses.values())  # means of a row are over the same seeds
         for how in ("plain", "tuned"):
-            values = means(found, how)
+            values = means([r for r in found if r["job"]["seed"] in seeds], how)
             cells = [f"{values[c]:.1f}" if c in values else "" for c in COLUMNS]
             if values:
-                of = f"{title} | {encoder or 'MiniLM'} | {n_seeds} | {how}"
+                of = f"{title} | {encoder or 'MiniLM'} | {len(seeds)} | {how}"
                 yield f"| {of} | {' | '.join(cells)} |"
 
 

@@ -79,6 +79,14 @@ def test_a_fit_of_another_length_has_a_row_that_says_so(harness):
     assert list(page.by_positives(records)) == []  # no empty table
 
 
+def test_a_row_has_the_seeds_that_all_its_losses_have(harness):
+    ce, dsc = {"loss": "ce"}, {"loss": "dsc"}
+    records = [record(ce, 0, 0.5), record(ce, 1, 0.9), record(dsc, 0, 0.6)]
+    row = list(harness["full_page"].by_loss(records))[2]
+    assert row.split(" | ")[2:4] == ["1", "plain"]
+    assert "50.0" in row
+
+
 def test_k_is_chosen_on_development_rows(harness):
     page, weighted = harness["full_page"], {"loss": "weighted_ce"}
     one, five = (record(weighted | {"loss__K": K}, 0, score) for K, score in ((1, 0.5), (5, 0.4)))
