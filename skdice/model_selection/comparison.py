@@ -361,7 +361,8 @@ def _checked_data(estimator: Any, data: _Data) -> _Data:
         raise ValueError("X_test and y_test belong together: give both, or none of them")
     check_consistent_length(X, y)
     if y_test is None:
-        seed = estimator.random_state if isinstance(estimator.random_state, Integral) else 0
+        seed = estimator.random_state
+        seed = int(seed) if isinstance(seed, Integral) else 0
         train, test = rows_to_test(estimator.task, X, y, seed)
         (X, X_test), (y, y_test) = ((take(v, train), take(v, test)) for v in (X, y))
     estimator.task.check_test(y, y_test)
