@@ -153,8 +153,8 @@ class Comparison:
             lines.append([model.label, *means])
             if len(model.runs) > 1:
                 lines[-1][-1] += f" ± {100 * model.sd('f1'):.1f}"
-            if len(models) > 1:
-                lines[-1].append(model.empty_note or self._apart(model, *known[id(model)]))
+            apart = model.empty_note or self._apart(model, *known[id(model)])
+            lines[-1] += [apart] * (len(models) > 1)
         names += ["to the highest"] * (len(models) > 1)
         sizes = f"{of['n_train']} training and {of['n_test']} test rows"
         table = text_table(names, lines, f"in % ({self.measure}; {sizes})")

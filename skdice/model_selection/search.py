@@ -213,12 +213,7 @@ class LossSearchCV(BaseSearchCV):
         check_given(y, "a target for each row")
         X, y, groups = indexable(X, y, params.pop("groups", None))
         check_rows(self.estimator, X, y)
-        classifies = is_classifier(self.estimator)
-        splits = folds_of(self.cv, X, y, classifies, groups)
-        if classifies:
-            check_classes(y, splits)
-        if classifies or holds_tags(y):
-            check_scores(self.scoring, y)
+        splits = self._folds(X, y, groups)
         spaces = as_spaces(self.param_distributions)
         losses = check_space(self.estimator, spaces)
         check_factors(self.estimator, losses, X, y)
@@ -239,6 +234,16 @@ class LossSearchCV(BaseSearchCV):
         if self.refit:
             self._refit(full)
         return self
+
+    def _folds(self, X: Any, y: Any, groups: Any) -> list[Any]:
+        """The folds; refuses those and labels with which trials cannot be scored."""
+        classifies = is_classifier(self.estimator)
+        splits = folds_of(self.cv, X, y, classifies, groups)
+        if classifies:
+            check_classes(y, splits)
+        if classifies or holds_tags(y):
+            check_scores(self.scoring, y)
+        return splits
 
     def _check_jobs(self) -> None:
         """Refuse several processes without a storage that they can share."""
