@@ -110,7 +110,7 @@ def test_lists_of_one_label_and_of_numbers(tmp_path):
     assert read_dataset(put(tmp_path, "a.jsonl", one)).y == ["x", "y"]
     ids = lines({"text": "a", "labels": [2, 27]}, {"text": "b", "labels": [5]})
     assert read_dataset(put(tmp_path, "a.jsonl", ids)).y == [["2", "27"], ["5"]]
-    flags = lines({"text": "a", "labels": [1, 0, 1]}, {"text": "b", "labels": [0, 0, 0]})
+    flags = lines({"text": "a", "labels": [1, 0]}, {"text": "b", "labels": [0, 0]})
     with pytest.raises(ValueError, match=r"holds 0 and 1 for labels without names"):
         read_dataset(put(tmp_path, "a.jsonl", flags))
 
