@@ -228,6 +228,7 @@ def test_pictures_and_report(model):
     wrong = [["spam"], *NAMES[1:]]
     page = html_report(model, TEXTS, wrong)
     assert 'true:</p><p><b>spam</b></p><p class="note">predicted:</p><p><b>money, spam<' in page
+    assert f"({model.predict_proba(TEXTS)[0][list(model.classes_).index('money')]:.2f})" in page
     rows = {cells[0]: cells[1:] for cells in _cells(page) if cells}
     assert [rows["money"][i] for i in (2, 4, 5)] == ["0.909", "5", "6"]
     assert rows["micro average"][2] == f"{model.score(TEXTS, wrong):.3f}"

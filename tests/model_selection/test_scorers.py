@@ -42,6 +42,7 @@ def test_scorers_of_classes_are_refused_for_tags(tiny_backbone):
         (make_scorer(f1_score, pos_label="spam"), NAMES),
         ("f1", (NAMES == "spam").astype(int)),
         ("f1_micro", np.eye(3, dtype=int)),
+        ("precision", np.arange(6) // 5),  # what is scored predicts no positive, without a word
         (None, TAGS),
     ],
 )

@@ -173,6 +173,8 @@ def test_bioc_of_inception_and_outside_its_passages(tmp_path):
         "</annotation></passage></document></collection>"
     )
     assert read_annotations(put(tmp_path, "a.xml", text)).entities == [[(0, 3, "PER")]]
+    bare = text.replace('<infon key="kind">PER</infon>', "")
+    assert read_annotations(put(tmp_path, "bare.xml", bare)).entities == [[(0, 3, "Names")]]
     more = text.replace('<infon key="kind">', '<infon key="sure">no</infon><infon key="kind">')
     path = put(tmp_path, "b.xml", more)
     with pytest.raises(ValueError, match=r"\['sure', 'kind'\]: give feature="):
