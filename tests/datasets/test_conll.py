@@ -21,6 +21,7 @@ PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])
         "\ufeffAnn\tB-PER\r\nsleeps\tO\r\n\r\nRome\tB-LOC\r\n",
         "-DOCSTART- O\n\nAnn B-PER\nsleeps O\n\n-DOCSTART- O\n\nRome B-LOC\n",
         "# a comment of several words\nAnn\tB-PER\nsleeps\tO\n\n# id = 2\nRome\tB-LOC\n",
+        "Ann\tB-PER\n# amid a sentence\nsleeps\tO\n\nRome\tB-LOC\n",
         "# text = Ann\n# id 1\nAnn\tB-PER\nsleeps\tO\n\n# id 2\tdomain=dev\nRome\tB-LOC\n",
         "# id 1 domain=dev\nAnn _ _ B-PER\nsleeps _ _ O\n\n# id 2 domain=dev\nRome _ _ B-LOC\n",
         "Ann\tB-PER\nsleeps\tO\n-DOCSTART- -X- O\nRome\tB-LOC\n",
