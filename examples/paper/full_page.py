@@ -165,6 +165,15 @@ def means(records: list[dict[str, Any]], how: str) -> dict[str, float]:
     return {name: float(np.mean([v for _, v in of.values()])) for name, of in found.items()}
 
 
+def of_shared_seeds(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records of seeds that all columns have, so that the means of a row are comparable."""
+    seeds: dict[str, set[int]] = defaultdict(set)
+    for record in records:
+        seeds[label(record["job"])].add(record["job"]["seed"])
+    shared = set.intersection(*seeds.values()) if seeds else set()
+    return [record for record in records if record["job"]["seed"] in shared]
+
+
 def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
     """The score of each loss on each set, as it is and with a tuned decision."""
     yield "| data | encoder | seeds | decision | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
@@ -179,15 +188,13 @@ def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
     for (task, encoder, train_set, reader, passes), found in groups.items():
         title = TITLES[task] + (f", {train_set}" if train_set else "") + (", read" * bool(reader))
         title += f", {passes} passes" * (passes != PASSES)
-        of_losses: dict[str, set[int]] = defaultdict(set)
-        for record in found:
-            of_losses[label(record["job"])].add(record["job"]["seed"])
-        seeds = set.intersection(*of_losses.values())  # means of a row are over the same seeds
+        found = of_shared_seeds(found)
+        n_seeds = len({r["job"]["seed"] for r in found})
         for how in ("plain", "tuned"):
-            values = means([r for r in found if r["job"]["seed"] in seeds], how)
+            values = means(found, how)
             cells = [f"{values[c]:.1f}" if c in values else "" for c in COLUMNS]
             if values:
-                of = f"{title} | {encoder or 'MiniLM'} | {len(seeds)} | {how}"
+                of = f"{title} | {encoder or 'MiniLM'} | {n_seeds} | {how}"
                 yield f"| {of} | {' | '.join(cells)} |"
 
 
@@ -224,6 +231,7 @@ def by_passes(records: list[dict[str, Any]]) -> Iterator[str]:
                 r for r in records if r["job"]["task"] == task and "backbone" not in r["job"]
                 and r["job"]["max_epochs"] == passes and "train_set" not in r["job"]
             ]  # fmt: skip
+            found = of_shared_seeds(found)
             for how in ("plain", "tuned"):
                 values = means(found, how)
                 cells = [f"{values[c]:.1f}" if c in values else "" for c in COLUMNS]

@@ -41,7 +41,7 @@ class ComparisonDisplay:
         """Draw on a new figure; an axis of scores that are all above 50 % begins there."""
         models, measures = self.comparison.rows, self.comparison.averages
         figure, axes = pyplot().subplots(
-            1, len(measures) + 1, figsize=(12, 1.2 + 0.42 * max(len(models), 1)), sharey=True,
+            1, len(measures) + 1, figsize=(12, 1.2 + 0.42 * len(models)), sharey=True,
             layout="constrained",
         )  # fmt: skip
         for axis, measure in zip(axes, measures, strict=False):
@@ -66,7 +66,7 @@ class ComparisonDisplay:
             axis.plot(values, np.full(len(values), i), "o", color=colour, markersize=3)
             axis.plot(mean, i, "D", color=colour, markersize=6)
             _annotate(axis, mean, i, f"{mean:.1f}")
-        lowest = min((min(model.values(measure)) for model in models), default=0.0)
+        lowest = min(min(model.values(measure)) for model in models)
         axis.set_xlim(50 if lowest > 0.5 else 0, 101)
         axis.set_title(measure.replace("_", " ").capitalize(), fontsize=10)
         axis.set_xlabel("%", fontsize=8)

@@ -299,11 +299,12 @@ def compare_losses(
         _check_row(model, estimator, data, chosen[0])
     of_losses = [model for model in models if model.loss is not None and not model.is_baseline]
     check_factors(estimator, [model.loss for model in of_losses], data.X, data.y)
-    settings = _settings(estimator, data, chosen)
+    packages = environment()
+    settings = _settings(estimator, data, chosen, packages)
     drawing = [model for model in of_losses if model.sampler is not None]
     if drawing and hasattr(estimator, "sampler") and given(estimator, "max_epochs") == "auto":
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
-    comparison = Comparison("", models, settings, environment())
+    comparison = Comparison("", models, settings, packages)
     if resume_from is not None and Path(resume_from).exists():
         comparison.take_runs(Path(resume_from))
     elif resume_from is not None:
@@ -391,7 +392,9 @@ def _check_row(model: Candidate, estimator: Any, data: _Data, seed: int) -> None
         raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
 
 
-def _settings(estimator: Any, data: _Data, seeds: list[int]) -> dict[str, Any]:
+def _settings(
+    estimator: Any, data: _Data, seeds: list[int], packages: dict[str, str]
+) -> dict[str, Any]:
     """What the file of a comparison says of it, with a digest that tells it from others."""
     varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
     params = {name: v for name, v in estimator.get_params().items() if name not in varied}
@@ -400,7 +403,7 @@ def _settings(estimator: Any, data: _Data, seeds: list[int]) -> dict[str, Any]:
     }
     n_val = 0 if data.y_val is None else len(data.y_val)
     settings |= {"seeds": seeds, "n_train": len(data.y), "n_val": n_val, "n_test": len(data.y_test)}
-    versions = {name: value for name, value in environment().items() if name != "date"}
+    versions = {name: value for name, value in packages.items() if name != "date"}
     return {**settings, "identity": digest(*data, params, versions)}
 
 

@@ -286,8 +286,9 @@ class LossSearchCV(BaseSearchCV):
         """Train heads, put the most promising settings into the study's queue; return how many."""
         heads = new_study(self)
         self._optimize(full, self.n_trials, True, heads)
-        self.heads_: dict[str, Any] = self._table(heads, full)
-        scored = [(r.mean, trial.params) for trial, r in ended_trials(heads) if np.isfinite(r.mean)]
+        ended = ended_trials(heads)
+        self.heads_: dict[str, Any] = self._table(ended, full)
+        scored = [(r.mean, trial.params) for trial, r in ended if np.isfinite(r.mean)]
         if not scored:
             _explain_no_score(heads, full)
         ranked = sorted(scored, key=lambda pair: -pair[0])
@@ -299,9 +300,9 @@ class LossSearchCV(BaseSearchCV):
     def _collect(self, study: Any, full: FullFits) -> None:
         """Set the attributes that hold the results of all trials."""
         self.study_ = study
-        if not ended_trials(study):
+        if not (ended := ended_trials(study)):
             return
-        self.cv_results_: dict[str, Any] = self._table(study, full)
+        self.cv_results_: dict[str, Any] = self._table(ended, full)
         means, empty = self.cv_results_["mean_test_score"], self.cv_results_["n_empty"] > 0
         best = max(range(len(means)), key=lambda i: (np.isfinite(means[i]), not empty[i], means[i]))
         if np.isfinite(means[best]):
@@ -309,11 +310,11 @@ class LossSearchCV(BaseSearchCV):
             self.best_params_: dict[str, Any] = self.cv_results_["params"][best]
             self.best_score_: float = float(means[best])
 
-    def _table(self, study: Any, full: FullFits) -> dict[str, Any]:
-        """`cv_results_` of a study, in scikit-learn's form."""
+    def _table(self, ended: list[Any], full: FullFits) -> dict[str, Any]:
+        """`cv_results_` of some `ended_trials`, in scikit-learn's form."""
         from optuna.trial import FixedTrial
 
-        trials, records = zip(*ended_trials(study), strict=True)
+        trials, records = zip(*ended, strict=True)
         params = [suggest(FixedTrial(trial.params), full.spaces) for trial in trials]
         folds = [
             {"fit_time": seconds, "score_time": np.nan, "test_scores": score}
