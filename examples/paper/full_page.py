@@ -50,7 +50,6 @@ PAPER: list[tuple[str, tuple[str, str], tuple[str, ...], bool]] = [
     ("table9", ("BERT + CE", "BERT + DSC"), ("sst2_20k", "sst2", "sst5", "clinc_intents"), False),
 ]
 POSITIVES = (0, 30, 100, 300, 1000)  # of a class in the test rows: bounds of the rows of a table
-OF_TABLES = (PASSES, "auto")  # passes
 OF_TABLES = (PASSES, "auto")  # passes of a fit, but in the table by their number
 
 
@@ -120,26 +119,25 @@ def gains(whole: list[dict[str, Any]], smaller: list[dict[str, Any]]) -> Iterato
     """For each table: what DSC adds to cross-entropy in the paper, and here."""
     reported = json.loads((HERE / "reported.json").read_text())
     whole = [record for record in whole if record["job"]["max_epochs"] in OF_TABLES]
-    ours_too = "MiniLM, part | MiniLM | base | base, tuned"
-    yield f"| table | the paper's data | its gain | data here | {ours_too} |"
-    yield "|---|---|---:|---|---:|---:|---:|---:|"
+    rows: list[tuple[list[str], dict[str, str]]] = []
+    ours_too = ((None, "plain", "MiniLM"), (BASE, "plain", "base"), (BASE, "tuned", "base, tuned"))
     for name, (before, after), ours, reader in PAPER:
         table = reported[name]
         columns = zip(table["columns"], table["rows"][before], table["rows"][after], strict=True)
         theirs = [(c, b - a) for c, a, b in columns if a is not None and b is not None]
-        paper = "<br>".join(column for column, _ in theirs)
-        paper += " | " + "<br>".join(f"{gain:+.1f}" for _, gain in theirs)
+        paper = ["<br>".join(of) for of in zip(*((c, f"{g:+.1f}") for c, g in theirs), strict=True)]
         for task in ours:
             wanted = {"reader": True if reader else None, "train_set": None}
-            part = differences(smaller, task, "plain", **wanted)
-            cells = [interval(part)]
-            for encoder, how in ((None, "plain"), (BASE, "plain"), (BASE, "tuned")):
+            cells = {"MiniLM, part": interval(differences(smaller, task, "plain", **wanted))}
+            for encoder, how, column in ours_too:
                 found = differences(whole, task, how, encoder=encoder, **wanted)
-                cells.append(interval(found))
-            if any(cells):
+                cells[column] = interval(found)
+            if any(cells.values()):
                 title = TITLES[task] + (", read" if reader else "")
-                yield f"| {name[5:]} | {paper} | {title} | {' | '.join(cells)} |"
-                paper = "|"
+                rows.append(([name[5:], *paper, title], cells))
+                paper = ["", ""]
+    columns = [column for column in rows[0][1] if any(cells[column] for _, cells in rows)]
+    yield from as_table(["table", "the paper's data", "its gain", "data here"], columns, rows)
 
 
 # ---- all losses
@@ -174,10 +172,33 @@ def of_shared_seeds(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [record for record in records if record["job"]["seed"] in shared]
 
 
+def as_table(
+    head: list[str], columns: Iterable[str], rows: Iterable[tuple[list[str], dict[str, str]]]
+) -> Iterator[str]:
+    """A table whose rows have some cells, and figures in named columns."""
+    yield f"| {' | '.join([*head, *columns])} |"
+    yield "|---" * len(head) + "|---:" * len([*columns]) + "|"
+    for cells, figures in rows:
+        yield f"| {' | '.join([*cells, *(figures[name] for name in columns)])} |"
+
+
+def tables_of_losses(
+    head: list[str], rows: list[tuple[list[str], dict[str, float]]]
+) -> Iterator[str]:
+    """A table for each set of losses that ran, so that none has a column for others."""
+    of: dict[tuple[str, ...], list[tuple[list[str], dict[str, str]]]] = defaultdict(list)
+    for cells, values in rows:
+        ran = tuple(name for name in COLUMNS if name in values)
+        of[ran].append((cells, {f"`{name}`": f"{values[name]:.1f}" for name in ran}))
+    for n, (ran, found) in enumerate(of.items()):
+        if n:
+            yield ""
+        yield from as_table(head, [f"`{name}`" for name in ran], found)
+
+
 def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
     """The score of each loss on each set, as it is and with a tuned decision."""
-    yield "| data | encoder | seeds | decision | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
-    yield "|---|---|---:|---" + "|---:" * len(COLUMNS) + "|"
+    rows = []
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         job = record["job"]
@@ -191,11 +212,9 @@ def by_loss(records: list[dict[str, Any]]) -> Iterator[str]:
         found = of_shared_seeds(found)
         n_seeds = len({r["job"]["seed"] for r in found})
         for how in ("plain", "tuned"):
-            values = means(found, how)
-            cells = [f"{values[c]:.1f}" if c in values else "" for c in COLUMNS]
-            if values:
-                of = f"{title} | {encoder or 'MiniLM'} | {n_seeds} | {how}"
-                yield f"| {of} | {' | '.join(cells)} |"
+            if values := means(found, how):
+                rows.append(([title, encoder or "MiniLM", str(n_seeds), how], values))
+    yield from tables_of_losses(["data", "encoder", "seeds", "decision"], rows)
 
 
 def by_positives(records: list[dict[str, Any]]) -> Iterator[str]:
@@ -211,35 +230,28 @@ def by_positives(records: list[dict[str, Any]]) -> Iterator[str]:
     if not found:
         return
     yield "## By the number of positives\n"
-    yield (
-        "| positives of a class in the test rows | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
-    )
-    yield "|---" + "|---:" * len(COLUMNS) + "|"
+    rows = []
     for row, losses in sorted(found.items()):
         end = f" to {POSITIVES[row + 1] - 1:,}" if row + 1 < len(POSITIVES) else " or more"
-        cells = [f"{np.mean(losses[c]):.1f}" if c in losses else "" for c in COLUMNS]
-        yield f"| {POSITIVES[row]:,}{end} | {' | '.join(cells)} |"
+        of = {name: float(np.mean(values)) for name, values in losses.items()}
+        rows.append(([f"{POSITIVES[row]:,}{end}"], of))
+    yield from tables_of_losses(["positives of a class in the test rows"], rows)
 
 
 def by_passes(records: list[dict[str, Any]]) -> Iterator[str]:
     """The score of each loss after 1, 3 and 8 passes, with MiniLM; with its heading."""
     rows = []
-    lengths = {r["job"]["max_epochs"] for r in records}
-    for task in BY_PASSES if len(lengths) > 1 else ():  # of one alone the table above tells
-        for passes in (1, PASSES, 8):
+    for task in BY_PASSES:
+        of = {r["job"]["max_epochs"] for r in records if r["job"]["task"] == task}
+        for passes in sorted(of & {1, PASSES, 8}) if len(of) > 1 else ():  # else the table above
             found = [
                 r for r in records if r["job"]["task"] == task and "backbone" not in r["job"]
                 and r["job"]["max_epochs"] == passes and "train_set" not in r["job"]
             ]  # fmt: skip
             found = of_shared_seeds(found)
             for how in ("plain", "tuned"):
-                values = means(found, how)
-                cells = [f"{values[c]:.1f}" if c in values else "" for c in COLUMNS]
-                if values:
-                    rows.append(f"| {TITLES[task]} | {passes} | {how} | {' | '.join(cells)} |")
-    if not rows:
-        return
-    yield "## By the length of training\n"
-    yield "| data | passes | decision | " + " | ".join(f"`{c}`" for c in COLUMNS) + " |"
-    yield "|---|---:|---" + "|---:" * len(COLUMNS) + "|"
-    yield from rows
+                if values := means(found, how):
+                    rows.append(([TITLES[task], str(passes), how], values))
+    if rows:
+        yield "## By the length of training\n"
+        yield from tables_of_losses(["data", "passes", "decision"], rows)
