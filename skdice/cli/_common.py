@@ -71,6 +71,8 @@ def new_file(path: Path | None, option: str, force: bool, *, folder: bool = Fals
 
     if path is None:
         return
+    if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zip"):
+        raise typer.BadParameter(f"{str(path)!r} would hold plain text: drop {path.suffix!r}")
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{str(path.parent)!r} is no folder: make it, or write elsewhere")
     if path.exists():

@@ -43,6 +43,14 @@ class Schedule(LRScheduler):
         self.lr_scheduler_ = None
 
 
+def begin_anew(callback: Callback) -> None:
+    """Let a scheduler of the user's begin at its first step, whatever the history holds."""
+    if not isinstance(callback, LRScheduler) or hasattr(callback, "last_epoch"):
+        return
+    if callback._get_policy_cls() is not torch.optim.lr_scheduler.ReduceLROnPlateau:
+        callback.last_epoch = -1
+
+
 class ValidationScore(Callback):
     """Record the score on held-out rows as ``valid_score``, and if it is the best so far.
 

@@ -40,7 +40,8 @@ class EncoderModule(nn.Module):
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.checkpointed = False  # whether it keeps only the inputs of its layers
         self.trainable: set[str] | None = None  # with an adapter, the names of what is trained
-        self.made_of: dict[str, str] = {}  # parameters of the estimator that it was built by
+        # Parameters of the estimator that it was built by: a checksum, and how a message shows it.
+        self.made_of: dict[str, tuple[str, str]] = {}
 
     def train(self, mode: bool = True) -> Self:
         """Frozen parts stay in evaluation mode: dropout there would only be noise."""
@@ -93,6 +94,7 @@ class EncoderWithHead(EncoderModule):
         pooling: str | None = None,
     ) -> None:
         super().__init__(encoder, dropout)
+        check_pooling(encoder, pooling)
         self.head: Float32Linear = Float32Linear(encoder.config.hidden_size, n_outputs)
         _start_small(self.head)
         self.pooling = pooling
@@ -230,6 +232,17 @@ class _Summaries:
             if output.get("pooler_output") is not None:
                 output.pooler_output = encoder.pooler(vectors)
         return output
+
+
+def check_pooling(encoder: Encoder, pooling: str | None) -> None:
+    """Refuse the first subword of a decoder, which sees nothing behind it."""
+    if pooling != "cls" or not getattr(encoder.config, "is_causal", True):
+        return
+    if any(getattr(part, "is_causal", False) for part in encoder.modules()):
+        raise ValueError(
+            "pooling='cls' reads the first subword of a text, and a decoder such as this backbone "
+            "sees nothing behind it: give pooling='mean'"
+        )
 
 
 def finite_bias(bias: torch.Tensor) -> torch.Tensor:

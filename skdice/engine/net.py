@@ -248,9 +248,6 @@ class FineTuningNet(NeuralNet):
         own = copy.deepcopy([getattr(self, name) for name in names], shared)
         net.__dict__ = self.__dict__ | dict(zip(names, own, strict=True))
         net.__dict__ |= {"module": net.module_, "_predicting": None}
-        # Without those that the estimator added to its whole fit.
-        of_fit = ("valid_score", "early_stopping", "checkpoints")
-        net.callbacks_ = [named for named in self.callbacks_ if named[0] not in of_fit]
         net.history = History(self.history)
         return net
 
@@ -542,5 +539,5 @@ class FineTuningNet(NeuralNet):
         """What makes probabilities of logits, as the loss reads them, unless the user has said."""
         if self.predict_nonlinearity != "auto":
             return super()._get_predict_nonlinearity()
-        several = getattr(self.criterion_, "multilabel", False)
+        several = getattr(self.criterion_, "is_multilabel", False)
         return torch.sigmoid if several else partial(torch.softmax, dim=-1)

@@ -24,7 +24,13 @@ from skdice._fitting import check_params, draft_of
 from skdice._types import Data, Weights
 from skdice._warn import warn
 from skdice.engine import ranks
-from skdice.engine.callbacks import AfterEpoch, Predicted, ValidationScore, check_callbacks
+from skdice.engine.callbacks import (
+    AfterEpoch,
+    Predicted,
+    ValidationScore,
+    begin_anew,
+    check_callbacks,
+)
 from skdice.engine.checkpoints import FORMAT, Checkpoints, make_folder
 from skdice.engine.devices import check_device, resolve_device, seeded
 from skdice.engine.fit_plan import FitPlan, Held, Mode, plan_fit, start_head
@@ -320,7 +326,7 @@ class NetEstimator(OldNames):
         found = [("predicted", Predicted(self.task.named(self)))]
         if (held := plan.validation) is not None:
             found.append(("valid_score", ValidationScore(partial(self._score_of_held, held))))
-        if self.early_stopping:
+        if held is not None and self.early_stopping:
             stop = EarlyStopping(
                 "valid_score",
                 patience=patience_of(self),
@@ -377,6 +383,8 @@ class NetEstimator(OldNames):
             self._check_fitted()
             net = self.net_.copied()
             net.criterion_ = plan.criterion.to(net.device)
+            net.callbacks = self._callbacks_of(plan)  # as they are now, and none of a whole fit
+            net.initialize_callbacks()
             net.set_rate(self.lr_)
             return net
         try:
@@ -389,6 +397,8 @@ class NetEstimator(OldNames):
             raise ValueError(f"net_params={shown(self.net_params)}: {error}") from error
         if plan.mode == "warm":
             net.history = History(self.net_.history)
+            for _, callback in net.callbacks_:
+                begin_anew(callback)
         return net
 
     def _net_settings(

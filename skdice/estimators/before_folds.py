@@ -47,14 +47,18 @@ def check_rows(estimator: Model, X: Data, y: Data = None) -> None:
 
 def with_pos_label(estimator: Model, y: Data) -> Any:
     """The estimator with its positive class fixed by all rows, before folds and samplers."""
-    if "pos_label" not in estimator.get_params(deep=False):
+    name, last = "", estimator
+    while steps := getattr(last, "steps", None):  # the last step of a pipeline
+        step, last = steps[-1]
+        name += f"{step}__"
+    if not hasattr(last, "get_params") or "pos_label" not in last.get_params(deep=False):
         return estimator
     labels = read_labels(y, missing=True)
     if labels.multilabel or len(labels.classes) != 2:
         return estimator
     classes, counts = np.unique(labels.values, return_counts=True)
-    label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
-    return clone(estimator).set_params(pos_label=label)
+    label = classes.tolist()[positive_class(classes, counts, last.pos_label)]
+    return clone(estimator).set_params(**{f"{name}pos_label": label})
 
 
 def check_factors(estimator: Model, losses: Iterable[Any], X: Data, y: Data) -> None:

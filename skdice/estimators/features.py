@@ -20,6 +20,7 @@ from skdice._types import Data, Rows
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.devices import autocast_dtype, check_device, resolve_device, seeded
 from skdice.engine.layouts.layout import Padding
+from skdice.engine.module import check_pooling
 from skdice.engine.vectors import run_encoder, vectors_of_rows
 from skdice.estimators._net_estimator import OldNames
 from skdice.inputs.texts import as_texts, check_width
@@ -130,6 +131,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         with seeded(0, "cpu"):
             encoder = backbones.load_encoder(self.backbone, self.revision)
         backbones.input_length(self.max_length, encoder, tokenizer)  # refuses a longer one
+        check_pooling(encoder, self.pooling)
         check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder.eval().requires_grad_(False), tokenizer
         self.n_features_in_: int = check_width(texts, None, self)
@@ -150,6 +152,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Old
         check_is_fitted(self)
         self._check_params()
         longest = backbones.input_length(self.max_length, self.encoder_, self.tokenizer_)
+        check_pooling(self.encoder_, self.pooling)
         check_feature_names(self, X, reset=False)
         texts = as_texts(X, may_be_empty=True)
         width = check_width(texts, self.n_features_in_, self)

@@ -20,6 +20,7 @@ import torch
 
 from skdice import backbones
 from skdice._checks import shown
+from skdice._digest import digest
 from skdice._model_files import read_json
 from skdice._types import Model
 from skdice._warn import warn
@@ -37,7 +38,7 @@ FORMAT = 4
 STATE = "skdice.json"
 HEAD = "head.safetensors"
 # Parameters that further training cannot change.
-MADE_OF = ("backbone", "revision", "adapter")
+MADE_OF = ("backbone", "revision", "adapter", "frozen")
 # The files and folders that programs which load a model look for.
 _MODEL_FILES = re.compile(
     r"encoder|skdice\.json|head\.safetensors|MODEL_CARD\.md|chat_template\.jinja"
@@ -298,12 +299,22 @@ def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
     return backbones.explained(repr(str(folder)), folder, remedy)
 
 
+def made_of(estimator: Model) -> dict[str, tuple[str, str]]:
+    """Checksums of the parameters that further training must find as they were, and their text."""
+    values = {name: getattr(estimator, name) for name in MADE_OF}
+    return {name: (digest(value), shown(value)) for name, value in values.items()}
+
+
 def ready(estimator: Model, history: list[dict[str, Any]]) -> Any:
     """Give a net to an estimator whose module was loaded."""
     _check_numbers(estimator.module_, "the folder's model")
     freeze(estimator.module_, estimator.frozen)
-    estimator.module_.made_of = {name: shown(getattr(estimator, name)) for name in MADE_OF}
-    estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
+    estimator.module_.made_of = made_of(estimator)
+    if not estimator.module_.adapted:  # it was merged into the weights
+        estimator.module_.made_of["adapter"] = digest(None), shown(None)
+    criterion: Any = torch.nn.Module()
+    criterion.is_multilabel = getattr(estimator, "multilabel_", False)
+    estimator.net_ = estimator._make_net(criterion=criterion, seed=0)
     estimator.net_.initialize()
     estimator.net_._set_training(False)
     estimator.net_.applied = estimator._inference_params()

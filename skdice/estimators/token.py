@@ -54,7 +54,7 @@ class DiceTokenClassifier(SpanScores, TransformerEstimator):
     Attributes
     ----------
     classes_ : ndarray of str, shape (n_classes,)
-        In sorted order, also of tags that `partial_fit` or a warm start adds.
+        In sorted order.
     scheme_ : str
 
     References

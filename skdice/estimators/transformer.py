@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from torch import nn
 
 from skdice import backbones
-from skdice._checks import checked, shown
+from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._types import Data, Rows, Weights
 from skdice.backbones import DEFAULT_BACKBONE
@@ -192,12 +192,14 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         if mode == "fresh":
             backbones.find_backbone(self.backbone, self.revision)
             return
-        for name, before in self.module_.made_of.items():
-            if (now := shown(getattr(self, name))) != before:
+        now = storage.made_of(self)
+        for name, (checksum, before) in self.module_.made_of.items():
+            anew = name == "frozen" and mode == "warm"  # which a warm start sets
+            if now[name][0] != checksum and not anew:
                 raise ValueError(
-                    f"{name}={now} is not what the model was fitted with, which was {before}: "
-                    "further training goes on with that. Set it back, or fit anew, with "
-                    "warm_start=False"
+                    f"{name}={now[name][1]} is not what the model was fitted with, which was "
+                    f"{before}: further training goes on with that. Set it back, or fit anew, "
+                    "with warm_start=False"
                 )
 
     @available_if(lambda self: self.task.has_classes)
@@ -247,10 +249,11 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         if plan.mode == "fresh":
-            self.module_.made_of = {name: shown(getattr(self, name)) for name in storage.MADE_OF}
+            self.module_.made_of = storage.made_of(self)
         if plan.mode == "warm":  # the parameters may have been set since
             self.module_ = copy.deepcopy(self.module_)
             freeze(self.module_, self.frozen)
+            self.module_.made_of["frozen"] = storage.made_of(self)["frozen"]
             checkpoint_gradients(self.module_, self.gradient_checkpointing)
             self.module_.set_dropout(self.dropout)
             self.task.update_module(self, self.module_)

@@ -226,7 +226,7 @@ def _curves(
     points, holds = [], []
     moves = np.isin(np.arange(len(start)), together)
     for value in grid:
-        decisions = decision.decide(start + (value - now) * moves)
+        decisions = decision.rows.decide(start + (value - now) * moves)
         counts = rows.counts(decisions, together)
         score = rows.score(objective, decisions) if of_all else objective._value(counts)
         hits, predicted, true = counts.pooled

@@ -244,6 +244,7 @@ def _label_sets(estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_rows:
     true = known_labels(y, model.classes_, True, missing=True)
     check_lengths(X=range(n_rows), y=true)
     found = estimator.predict(X) if y_pred is None else y_pred
+    _check_decided(estimator, found)
     pred = known_labels(found, model.classes_, True, "y_pred")
     check_lengths(y=true, y_pred=pred)
     held = ((part == 1) & (true != UNKNOWN) for part in (true, pred))
@@ -297,9 +298,26 @@ def _scored(estimator: Any, sentences: list[list[str]]) -> list[dict[Any, Any]]:
 
 
 def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
-    predicted = as_row_list("y_pred", estimator.predict(X) if y_pred is None else y_pred)
+    found = estimator.predict(X) if y_pred is None else y_pred
+    _check_decided(estimator, found)
+    predicted = as_row_list("y_pred", found)
     check_lengths(y=range(n_rows), y_pred=predicted)
     return predicted
+
+
+def _check_decided(estimator: Any, found: Any) -> None:
+    """Refuse rows that the estimator leaves to a person."""
+    rejects = (part for part in layers(estimator) if getattr(part, "reject_margin_", 0))
+    tuned = next(rejects, None)
+    if tuned is None or not isinstance(found, np.ndarray):
+        return
+    left = found == (-1 if tuned.multilabel_ else tuned.reject_label)
+    n_left = int(left.reshape(len(left), -1).any(axis=1).sum())
+    if n_left:
+        raise ValueError(
+            f"estimator leaves {counted(n_left, 'row')} to a person, and a report is of decisions: "
+            "give the other rows alone"
+        )
 
 
 # ---- tables and pictures

@@ -172,6 +172,8 @@ def _wrong_labels(predicted: Any, tables: Any, labels: Any) -> Iterator[tuple[fl
     """Suspects among labels, one a row or several, each with the probability of its label."""
     names = labels.classes.tolist()
     if not labels.multilabel:
+        decided = np.isin(predicted, labels.classes)  # or left to a person
+        predicted = np.where(decided, predicted, labels.values)
         given, answers = (np.searchsorted(labels.classes, v) for v in (labels.values, predicted))
         for i in _doubted(given, answers, tables):
             p_given, p_model = (float(tables[i, places[i]]) for places in (given, answers))
@@ -179,7 +181,8 @@ def _wrong_labels(predicted: Any, tables: Any, labels: Any) -> Iterator[tuple[fl
             yield p_given, dict(zip(LABEL_COLUMNS, found, strict=True))
         return
     for k, name in enumerate(names):
-        rows = np.flatnonzero(labels.values[:, k] != UNKNOWN)
+        decided = np.asarray(predicted)[:, k] >= 0  # or left to a person
+        rows = np.flatnonzero((labels.values[:, k] != UNKNOWN) & decided)
         given, p_yes = labels.values[rows, k], tables[rows, k]
         answers = np.asarray(predicted)[rows, k].astype(int)
         for i in _doubted(given, answers, np.column_stack([1 - p_yes, p_yes])):

@@ -164,7 +164,8 @@ class Loss(ParametrizedModule):
         multilabel : bool, default=False
             Whether the targets are 0/1 rows.
         n_samples : float or None, default=None
-            Number of training examples. None is the sum of `class_counts`.
+            Number of training examples. None is the sum of `class_counts`; of several labels a row
+            it has to be told.
         classes : array of shape (n_classes,) or None, default=None
             The labels, for a `class_weight` by label. None numbers them from 0.
 
@@ -175,9 +176,9 @@ class Loss(ParametrizedModule):
         Raises
         ------
         ValueError
-            If a count is negative or not finite, `background` is not the index of a class, a
-            parameter has another number of factors than there are classes, or `class_weight` names
-            a label that is not in `classes`.
+            If a count is negative or not finite, `n_samples` is missing, `background` is not the
+            index of a class, a parameter has another number of factors than there are classes, or
+            `class_weight` names a label that is not in `classes`.
         """
         counts = as_numbers("class_counts", class_counts)
         if len(counts) == 0 or (counts < 0).any():
@@ -186,6 +187,11 @@ class Loss(ParametrizedModule):
             raise ValueError(
                 f"background={background!r} must be None or one of the {len(counts)} classes that "
                 "class_counts has"
+            )
+        if n_samples is None and (multilabel or self.multilabel):
+            raise ValueError(
+                "class_counts of several labels a row do not add up to the rows: call "
+                "loss.prepare(class_counts, n_samples=...) with their number"
             )
         n = float(counts.sum() if n_samples is None else n_samples)
         if not 0 <= n < np.inf:
@@ -436,7 +442,8 @@ def check_classes(loss: str | Loss, classes: Any, multilabel: bool = False) -> N
     """
     given = resolve_loss(loss)
     try:
-        clone(given).prepare(np.ones(len(classes)), multilabel=multilabel, classes=classes)
+        n = len(classes)
+        clone(given).prepare(np.ones(n), multilabel=multilabel, n_samples=n, classes=classes)
     except ValueError as error:
         raise ValueError(f"loss={shown(given)}: {error}") from error
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -331,8 +332,11 @@ def class_sides(name: str, value: PerClass, inputs: LossInputs) -> tuple[Number,
     """Factors of the positive and, for one logit, of the negative side of each class."""
     if value is None:
         return 1.0, 1.0
-    factors = class_vector(name, value, max(inputs.n_classes, 2), inputs.logits)
-    return (factors, 1.0) if inputs.n_classes > 1 else (factors[..., 1], factors[..., 0])
+    both = inputs.n_classes == 1 and np.shape(value) == (2,)  # the negatives' factor comes first
+    if inputs.kind == "binary" or both:
+        factors = class_vector(name, value, 2, inputs.logits)
+        return factors[1], factors[0]
+    return class_vector(name, value, inputs.n_classes, inputs.logits), 1.0
 
 
 def resolve_background(

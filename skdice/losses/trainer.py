@@ -28,7 +28,8 @@ class for_trainer:  # noqa: N801 - it is used as a function
         Index of the background class: ``O``, or the negatives. ``"auto"`` is the loss's own
         `background`, or what `Loss.prepare` was told.
     class_counts : array of shape (n_classes,), default=None
-        Training examples of each class, for the losses that need them (``weighted_ce``).
+        Training examples of each class, for the losses that need them (``weighted_ce``). For
+        several labels a row call `Loss.prepare` before, which takes the number of rows too.
 
     Raises
     ------

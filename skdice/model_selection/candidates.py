@@ -40,6 +40,7 @@ class Candidate:
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
     tuned: bool = False  # whether its decision is
     model: Any = field(default=None, repr=False)  # unfitted
+    digest: str = field(default="", repr=False)  # of the model
     runs: list[dict[str, Any]] = field(default_factory=list, repr=False)  # those that are done
 
     def values(self, name: str) -> list[float]:
@@ -150,12 +151,12 @@ sampler=RandomOverSampler(), tuned=True)
     return row
 
 
-def model_of_label(label: str, runs: list[dict[str, Any]]) -> Candidate:
+def row_of_file(label: str, digest: str, runs: list[dict[str, Any]]) -> Candidate:
     """A row of an earlier comparison, whose loss may have been an object."""
     try:
-        return replace(parse_model(label), runs=runs)
+        return replace(parse_model(label), digest=digest, runs=runs)
     except ValueError:
-        return Candidate(label, runs=runs)
+        return Candidate(label, digest=digest, runs=runs)
 
 
 def _sampler(name: str, model: str) -> Any:

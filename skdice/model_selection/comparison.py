@@ -34,7 +34,7 @@ from skdice.model_selection.candidates import (
     Candidate,
     Judged,
     candidates_of,
-    model_of_label,
+    row_of_file,
     seeded,
 )
 from skdice.model_selection.held_out import rows_to_test
@@ -44,6 +44,7 @@ from skdice.model_selection.intervals import (
     differences,
     scores_and_parts,
 )
+from skdice.model_selection.studies import neutral
 from skdice.resampling.drawing import check_sampler, draw_rows
 from skdice.whole_files import write_text
 
@@ -206,7 +207,8 @@ class Comparison:
     @checked
     def to_json(self, path: str | Path) -> Path:
         """Write all figures; the file takes its place when it is complete."""
-        rows = [{"label": model.label, "runs": model.runs} for model in self.rows]
+        names = "label", "digest", "runs"
+        rows = [{name: getattr(model, name) for name in names} for model in self.rows]
         of = {"measure": self.measure, "settings": self.settings, "environment": self.environment}
         write_text(Path(path), json.dumps(of | {"rows": rows}, indent=2, ensure_ascii=False) + "\n")
         return Path(path)
@@ -216,7 +218,10 @@ class Comparison:
         try:
             earlier = parse_json(path.read_text(encoding="utf-8"), str(path))
             same = earlier["settings"]["identity"] == self.settings["identity"]
-            runs = {str(row["label"]): list(row["runs"]) for row in earlier["rows"] if row["runs"]}
+            rows = {
+                str(row["label"]): (str(row["digest"]), list(row["runs"]))
+                for row in earlier["rows"] if row["runs"]
+            }  # fmt: skip
             self.measure = str(earlier["measure"])
         except (ValueError, LookupError, TypeError) as error:
             raise ValueError(f"resume_from={str(path)!r} holds no comparison: {error}") from error
@@ -226,8 +231,13 @@ class Comparison:
                 "versions: give another file, or delete this one"
             )
         for model in self.rows:
-            model.runs = runs.pop(model.label, [])
-        self.rows = [*self.rows, *(model_of_label(*other) for other in runs.items())]
+            of_file, model.runs = rows.pop(model.label, (model.digest, []))
+            if of_file != model.digest:
+                raise ValueError(
+                    f"resume_from={str(path)!r} holds a row {model.label!r} of another loss or "
+                    "estimator: give the row a new name"
+                )
+        self.rows = [*self.rows, *(row_of_file(label, *row) for label, row in rows.items())]
 
 
 @checked
@@ -288,7 +298,8 @@ def compare_losses(
     ValueError
         If `losses` or `seeds` is empty, one of `losses` is unknown or not possible with this
         estimator, `y_test` holds labels that `y` does not, or `resume_from` is of other data, of
-        another estimator or of other versions; before anything is trained.
+        another estimator or of other versions, or has another loss in a row of the same name;
+        before anything is trained.
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
     chosen = _seeds(seeds)
@@ -297,6 +308,7 @@ def compare_losses(
     models = candidates_of(losses, estimator)
     for model in models:
         _check_row(model, estimator, data, chosen[0])
+        model.digest = digest(neutral(seeded(model.model, 0)))
     of_losses = [model for model in models if model.loss is not None and not model.is_baseline]
     check_factors(estimator, [model.loss for model in of_losses], data.X, data.y)
     packages = environment()

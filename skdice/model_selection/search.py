@@ -265,12 +265,14 @@ class LossSearchCV(BaseSearchCV):
                 missing = n_trials - len(ended_trials(study))
                 n_jobs = min(1 if of_heads else effective_n_jobs(self.n_jobs), missing)
                 if missing > 0:
-                    run = delayed(self._optimize)(full, n_trials, of_heads, study)
+                    run = delayed(self._optimize)(full, n_trials, of_heads, study, n_jobs > 1)
                     Parallel(n_jobs=n_jobs)([run] * n_jobs)
             finally:  # also after an interrupt
                 self._collect(study, full)
 
-    def _optimize(self, full: FullFits, n_trials: int, of_heads: bool, study: Any) -> None:
+    def _optimize(
+        self, full: FullFits, n_trials: int, of_heads: bool, study: Any, shared: bool = False
+    ) -> None:
         """Run trials in this process until the study has `n_trials`."""
 
         def end(study: Any, trial: Any) -> None:
@@ -279,6 +281,8 @@ class LossSearchCV(BaseSearchCV):
 
         callbacks = [end, *(self.callbacks or [])]
         objective = HeadFits(full, n_trials, callbacks) if of_heads else full
+        if shared:
+            study.sampler.reseed_rng()  # or each process would try the same
         with optuna_log(self.verbose):
             study.optimize(objective, callbacks=callbacks)
 

@@ -104,6 +104,10 @@ def open_study(search: Any, identity: str) -> Any:
 
 def identity_of(search: Any, spaces: Any, splits: Any) -> str:
     """A checksum of what makes two searches the same, in every process."""
-    names = search.estimator.get_params(deep=True)
-    neutral = {name: None for name in names if name.rpartition("__")[2] in NEUTRAL}
-    return digest(spaces, clone(search.estimator).set_params(**neutral), search.scoring, splits)
+    return digest(spaces, neutral(search.estimator), search.scoring, splits)
+
+
+def neutral(estimator: Any) -> Any:
+    """A clone without what does not change the result of a fit."""
+    names = [name for name in estimator.get_params() if name.rpartition("__")[2] in NEUTRAL]
+    return clone(estimator).set_params(**dict.fromkeys(names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,28 +67,36 @@ def decode(
     *,
     constrained: bool = False,
 ) -> list[list[str]]:
-    """Tags of many sentences: the best tag of each token, or the best well-formed sequence.
-
-    Where the classes allow no well-formed sequence of a sentence's length, its tags are the best
-    ones of each token.
-    """
+    """Tags of many sentences, as `best_tags` chooses them."""
     names = [str(c) for c in classes]
+    tables = list(log_probs)
+    tags = [names[i] for i in best_tags(tables, names, scheme, constrained=constrained).tolist()]
+    ends = np.cumsum([0, *map(len, tables)]).tolist()
+    return [tags[start:end] for start, end in pairwise(ends)]
+
+
+def best_tags(
+    tables: Sequence[np.ndarray], names: Sequence[str], scheme: str, *, constrained: bool = False
+) -> np.ndarray:
+    """Indices of tags for the tokens of all sentences, one after another.
+
+    They are the best tag of each token, or the best well-formed sequence. Where the classes allow
+    no well-formed sequence of a sentence's length, its tags are the best ones of each token.
+    """
     masks = transitions(names, scheme) if constrained and scheme != "plain" else None
     # A probability that rounds to 0 must not look like a forbidden tag.
     floor = np.finfo(np.float64).min / 1e6
-    tables = list(log_probs)  # all at once, for a call of numpy's costs as much as a sentence
     ends = np.cumsum([len(table) for table in tables], dtype=np.int64)
     if not len(ends) or not ends[-1]:
-        return [[] for _ in tables]
+        return np.zeros(0, dtype=np.int64)
+    # All at once, for a call of numpy's costs as much as a sentence.
     best = np.concatenate([table for table in tables if len(table)]).argmax(axis=1)
     if masks is not None:
         for i in _ill_formed(best, ends, *masks):
             with suppress(ValueError):
                 found = viterbi(np.maximum(tables[i], floor), *masks)
                 best[ends[i] - len(found) : ends[i]] = found
-    tags = [names[i] for i in best.tolist()]
-    starts = [0, *ends[:-1].tolist()]
-    return [tags[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+    return best
 
 
 def _ill_formed(

@@ -18,7 +18,7 @@ from skdice.engine import ranks
 from skdice.engine.callbacks import above_zero, highest
 from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import Examples, Mode, check_known, prepared_loss
-from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
+from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel, check_pooling
 from skdice.engine.window_pooling import TextDataset, WindowPooling
 from skdice.exceptions import DataWarning
 from skdice.inputs.labels import (
@@ -153,6 +153,7 @@ class Classification(Task):
     def update_module(self, model: Model, module: EncoderModule) -> None:
         """Let the head pool as `pooling` says now."""
         if isinstance(module, EncoderWithHead):
+            check_pooling(module.encoder, model.pooling)
             module.pooling = model.pooling
 
     def encode(self, model: Model, sources: list[Any], cuts: Cuts | None = None) -> Windows[Any]:

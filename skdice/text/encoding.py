@@ -222,21 +222,23 @@ def windows_of_words(
 ) -> Iterator[Window]:
     """The windows of `encode_sentences`, from the subword ids of the words of each row.
 
-    With `queries` each window begins with that of its row; all rows have room for the longest.
+    With `queries` each window begins with that of its row.
     """
     around = template(tokenizer, 1 if queries is None else 2)
-    room = max_length - around.size - max(map(len, queries or [[]]))
-    if room < 1:
+    rooms = [max_length - around.size - len(query) for query in queries or [[]]]
+    least = min(rooms)
+    if least < 1:
         beside = f"{around.size} special tokens{'' if queries is None else ' and a question'}"
         raise ValueError(f"max_length={max_length} leaves no room beside {beside}: raise it")
-    overlap = room // 4 if stride is None else stride
-    if overlap >= room:
+    if (stride or 0) >= least:
         raise ValueError(
-            f"stride={stride} must be below {room}, the subwords that fit beside the special "
+            f"stride={stride} must be below {least}, the subwords that fit beside the special "
             f"tokens in max_length={max_length}"
         )
     n_cut = 0
     for row, every in enumerate(rows):
+        room = rooms[0 if queries is None else row]
+        overlap = room // 4 if stride is None else stride
         words = whole_words(every, room)
         n_cut += words is not every
         sizes = np.array([len(ids) for ids in words], dtype=np.int64)

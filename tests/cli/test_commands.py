@@ -102,6 +102,7 @@ def test_what_cannot_be_written_is_said_before_the_work(tmp_path, monkeypatch):
         ((*to_file, "--out", tmp_path / "no" / "p.csv"), "is no folder"),
         ((*to_file, "--out", tmp_path / "taken"), "exists: give another --out, or --force"),
         ((*to_file, "--out", tmp_path / "full", "--force"), "is no file"),
+        ((*to_file, "--out", tmp_path / "p.csv.GZ"), "would hold plain text: drop '.GZ'"),
         ((*brat, "--out", tmp_path / "taken"), "is no folder"),
         (("evaluate", model, data, "--report", tmp_path / "no" / "p.html"), "is no folder"),
         (("convert", data, tmp_path / "no" / "p.jsonl"), "is no folder"),

@@ -7,8 +7,10 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV
 
 from skdice import (
@@ -251,6 +253,30 @@ def test_digest_knows_values_and_not_objects():
     assert digest(["a", 1], {"k": np.arange(3)}) == digest(["a", 1], {"k": np.arange(3)})
     different = [["ab"], ["a", "b"], [1], ["1"], [1.0], [np.float32(1)], [[1]], [None], []]
     assert len({digest(value) for value in different}) == len(different)
+    one, other = {0, 8}, {8, 0}  # equal, and in another order
+    assert str(one) != str(other)
+    assert digest(one) == digest(other) != digest({0, 9})
+    frames = [pd.DataFrame({"a": np.arange(100) == i}) for i in (50, 50, 51)]  # shown in short
+    assert digest(frames[0]) == digest(frames[1]) != digest(frames[2])
+    assert digest(frames[0]["a"]) == digest(frames[1]["a"]) != digest(frames[2]["a"])
+
+
+def adds(number):
+    return lambda value: value + number
+
+
+def test_digest_knows_what_functions_do():
+    same = [adds(1), adds(1)]
+    assert digest(same[0]) == digest(same[1])
+    different = [
+        adds(2), adds("1"), lambda value: value + 1, lambda value: value + 2,
+        lambda value, other=1: value, lambda value, other=2: value, lambda value, *, other=2: value,
+        lambda value: value in {"a", "b"}, lambda value: value in {"a", "c"},
+        lambda value: (0.1, 0.2)[value], lambda value: (0.1, 0.3)[value],
+        lambda value: [i + 1 for i in value], lambda value: [i + 2 for i in value],
+        make_scorer(adds(1)), make_scorer(adds(2)), make_scorer(adds(2), greater_is_better=False),
+    ]  # fmt: skip
+    assert len({digest(value) for value in [*same, *different]}) == len(different) + 1
 
 
 def many_updates(folder=None):

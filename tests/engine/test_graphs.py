@@ -194,7 +194,7 @@ def test_losses_that_heed_weights_count_nothing_of_weight_0(loss):
     logits = torch.randn(10, 3, generator=torch.Generator().manual_seed(0))
     weight = (torch.arange(10) < 7).float() * torch.arange(1.0, 11)
     for several in (False, True):
-        prepared = clone(loss).set_params(multilabel=several).prepare(counts, 0)
+        prepared = clone(loss).set_params(multilabel=several).prepare(counts, 0, n_samples=10)
         target = labels if several else labels.argmax(1)
         found = []
         for some in (slice(10), slice(7)):

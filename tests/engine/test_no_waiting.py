@@ -197,7 +197,7 @@ def losses_without_values(make):
             loss_without_values(make().prepare(counts, background), 3, classes, weighted)
         loss_without_values(make().prepare([3, 1], 0), 2, classes % 2, weighted)
         loss_without_values(make().prepare([3, 1], 0), 1, classes % 2, weighted)
-        of_labels = make().set_params(multilabel=True).prepare([2, 1, 1])
+        of_labels = make().set_params(multilabel=True).prepare([2, 1, 1], n_samples=4)
         loss_without_values(of_labels, 3, labels, weighted)
         ends = SpanEndsLoss(make().prepare([3, 1], 0))
         loss_without_values(ends, 2, torch.eye(4)[:, :3], weighted)

@@ -25,6 +25,7 @@ from skorch.callbacks import (
 )
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.engine.fit_plan import encode
 
 TEXTS, LABELS = ["free money", "lunch today", "win a prize", "the bus"] * 4, [1, 0] * 8
 NUMBERS = np.random.default_rng(0).normal(size=(40, 3))
@@ -240,3 +241,44 @@ def test_a_net_is_fitted_and_asked_as_any(fit, kind):
     net.fit(data)
     assert len(net.history) == 3
     assert len(net.epochs()) == 3
+
+
+def test_one_more_epoch_has_the_callbacks_of_now(tiny_backbone):
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0)
+    stop = EarlyStopping("valid_score", lower_is_better=False)
+    model.set_params(callbacks=[stop]).fit(TEXTS, LABELS, X_val=TEXTS, y_val=LABELS)
+    model.set_params(callbacks=None).partial_fit(TEXTS, LABELS)
+    assert model.n_iter_ == 3
+    score = EpochScoring(lambda net, X, y: 7.0, name="seven", on_train=True)
+    model.set_params(callbacks=[score]).partial_fit(TEXTS, LABELS)
+    assert [epoch.get("seven") for epoch in model.history_] == [None] * 3 + [7.0]
+    first = DiceSequenceClassifier(backbone=tiny_backbone, early_stopping=True, random_state=0)
+    assert first.partial_fit(TEXTS, LABELS).n_iter_ == 1  # which holds nothing out
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        LRScheduler("StepLR", step_size=1, gamma=0.5),
+        LRScheduler("ReduceLROnPlateau", patience=5),
+        LRScheduler("LambdaLR", lr_lambda=lambda epoch: 0.5**epoch),
+    ],
+)
+def test_a_scheduler_begins_anew_with_a_warm_start(fit, callback):
+    model = fit("texts", callback, max_epochs=2, lr=0.01, warm_start=True)
+    rates = recorded(model, "lr")
+    model.fit(TEXTS, LABELS)
+    assert recorded(model, "lr") == pytest.approx(rates * 2)
+
+
+def test_a_net_gives_probabilities_of_several_labels(tiny_backbone, tmp_path):
+    y = np.random.default_rng(0).integers(0, 2, size=(40, 3))
+    model = DiceClassifier(max_epochs=2, random_state=0).fit(NUMBERS, y)
+    found = model.net_.predict_proba(model.task.dataset(model, NUMBERS, None, None))
+    np.testing.assert_allclose(found, model.predict_proba(NUMBERS), atol=1e-5)
+    labels = [["a"], ["b"], ["a", "b"], []] * 4
+    texts = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1).fit(TEXTS, labels)
+    loaded = DiceSequenceClassifier.from_pretrained(texts.save_pretrained(tmp_path / "m"))
+    for model in (texts, loaded):
+        found = model.net_.predict_proba(encode(model, model.task.sources(model, TEXTS)))
+        np.testing.assert_allclose(found, model.predict_proba(TEXTS), atol=1e-5)

@@ -34,6 +34,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
+from skdice.estimators.tuned import base as tuned_base
 from skdice.inspection import span_probabilities
 from skdice.metrics import (
     AlertBudget,
@@ -44,7 +45,7 @@ from skdice.metrics import (
     expected_calibration_error,
     span_f1_score,
 )
-from skdice.metrics.calibration import SpanScales, judged
+from skdice.metrics.calibration import SpanScales, calibrate, judged
 from skdice.metrics.decisions.bias_search import tune_bias
 from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.tags.schemes import SCHEMES, get_spans
@@ -645,3 +646,35 @@ def test_objectives_of_a_tagger(tiny_backbone, sentences, scoring):
         assert scores["cost"] == pytest.approx(np.mean(costs))
     with pytest.raises(ValueError, match="must be one of"):
         clone(tuned).set_params(estimator=inner, scoring="precision").fit(X, y)
+
+
+def test_a_class_that_a_fold_never_saw_tells_nothing_of_calibration():
+    draw = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 100)
+    rows = draw.normal(size=(300, 2)) + 1.5 * np.array([[0, 0], [2, 0], [0, 2]]).repeat(100, 0)
+    groups = np.where(y == "c", 9, np.arange(300) % 9)  # all of c in one document
+    tuned = BiasTunedClassifier(LogisticRegression(), cv=5, random_state=0)
+    tuned.fit(rows, y, groups=groups)
+    _, truth = tuned._held
+    assert (truth < 0).sum() == 100
+    assert tuned.temperature_ < 1.3  # with 100 rows that are wrong for certain, it was 5
+
+
+def test_a_tag_that_a_fold_never_saw_tells_nothing_of_calibration(
+    tiny_backbone, sentences, monkeypatch
+):
+    X, y = [*sentences[0], ["rome", "met", "rome"]], [*sentences[1], ["B-RARE", "O", "B-RARE"]]
+    seen = []
+
+    def noting(logits, truth, **options):
+        seen.append((logits, truth))
+        return calibrate(logits, truth, **options)
+
+    monkeypatch.setattr(tuned_base, "calibrate", noting)
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    tuned = BiasTunedTagger(tagger, cv=2, n_bootstraps=0, random_state=0).fit(X, y)
+    ((logits, truth),) = seen
+    assert (truth < 0).sum() >= 2
+    rare = tuned.classes_.tolist().index("B-RARE")
+    assert not (truth == rare).any()
+    assert logits[truth < 0, rare].min() < -100  # a fold gives it no probability at all

@@ -150,3 +150,15 @@ def test_a_backbone_that_lacks_weights_is_refused(tiny_backbone, tmp_path):
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 2}))
     with pytest.raises(ValueError, match=r"holds no weights for 16 tensors .*'encoder\.layer\.1\."):
         TransformerFeatures(backbone=str(folder)).fit(TEXTS)
+
+
+def test_the_first_subword_of_a_decoder_is_refused(tiny_backbones, tmp_path, build_backbone):
+    folder = build_backbone(str(tmp_path / "gpt2"), "gpt2")
+    texts, labels = ["win a prize", "the bus"] * 4, [1, 0] * 4
+    how = {"backbone": folder, "pooling": "cls"}
+    for model in (TransformerFeatures(**how), DiceSequenceClassifier(max_epochs=1, **how)):
+        with pytest.raises(ValueError, match=r"pooling='cls' .* decoder .* give pooling='mean'"):
+            model.fit(texts, labels)
+    mean = TransformerFeatures(backbone=folder).fit(texts)
+    with pytest.raises(ValueError, match=r"pooling='cls'"):
+        mean.set_params(pooling="cls").transform(texts)

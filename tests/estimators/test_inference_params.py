@@ -231,3 +231,30 @@ def test_further_training_refuses_another_backbone(tiny_backbones, tmp_path):
         with pytest.raises(ValueError, match=r"adapter='lora' is not what .* was None"):
             fitted.fit(texts, labels)
         fitted.set_params(adapter=None, warm_start=True).fit(texts, labels)
+
+
+def test_one_more_epoch_refuses_another_frozen(tiny_backbone):
+    texts, labels = ["win a prize", "the bus"] * 4, [1, 0] * 4
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model.fit(texts, labels).set_params(frozen="encoder")
+    with pytest.raises(ValueError, match=r"frozen='encoder' is not what .* which was None"):
+        model.partial_fit(texts, labels)
+    model.set_params(warm_start=True).fit(texts, labels)  # which freezes anew
+    model.partial_fit(texts, labels)
+    with pytest.raises(ValueError, match=r"frozen=None is not what .* which was 'encoder'"):
+        model.set_params(frozen=None).partial_fit(texts, labels)
+
+
+def test_further_training_compares_all_of_an_adapter(tiny_backbone):
+    peft = pytest.importorskip("peft")
+    texts, labels = ["win a prize", "the bus"] * 4, [1, 0] * 4
+    model = DiceSequenceClassifier(
+        backbone=tiny_backbone, adapter=peft.LoraConfig(r=2), max_epochs=1, warm_start=True
+    ).fit(texts, labels)
+    model.set_params(adapter=peft.LoraConfig(r=2)).fit(texts, labels)
+    with pytest.raises(ValueError, match=r"adapter=LoraConfig.* is not what"):
+        model.set_params(adapter=peft.LoraConfig(r=4)).fit(texts, labels)
+    model.set_params(adapter=peft.LoraConfig(r=2)).merge_adapter()
+    with pytest.raises(ValueError, match=r"adapter=LoraConfig.* is not what .* which was None"):
+        model.fit(texts, labels)
+    model.set_params(adapter=None).fit(texts, labels)

@@ -175,3 +175,12 @@ def test_scores_are_those_of_the_best_matching(true, found):
 )
 def test_scores_by_hand(true, found, wanted):
     assert match_answers(true, found) == pytest.approx(wanted)
+
+
+def test_windows_of_a_row_do_not_depend_on_other_rows(fitted):
+    short = clone(fitted).set_params(max_length=24, max_epochs=1).fit(X * 4, Y * 4)
+    long = ("who ?", "it rains today . " * 12 + "bob went to paris .")
+    other = ("who went to paris and who sings today ?", "bob went to paris .")
+    (alone,) = short.predict_proba([long])
+    beside, _ = short.predict_proba([long, other])
+    np.testing.assert_allclose(beside, alone, atol=1e-6)

@@ -14,7 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from sklearn.model_selection import GridSearchCV
 
-from skdice import BiasTunedClassifier, BiasTunedTagger, CRFTagger, TfidfClassifier
+from skdice import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
+    CRFTagger,
+    DiceSequenceClassifier,
+    TfidfClassifier,
+)
 from skdice.inspection import html_report
 from skdice.inspection.class_counts import row_counts, summed
 from skdice.inspection.report import _interval, _resampled
@@ -282,3 +288,17 @@ def test_baselines_have_a_page():
         assert "row 0, 1 wrong" in page
     with pytest.raises(TypeError, match="holds no fitted estimator of skdice"):
         html_report(LogisticRegression().fit([[0], [1]], [0, 1]), [[0]], [0])
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_rows_that_are_left_to_a_person_are_refused(tiny_backbone, several):
+    X = ["free money", "lunch today", "win a prize", "the bus"] * 4
+    y = [["a"], ["b"], ["a", "b"], []] * 4 if several else [1, 0] * 8
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    tuned = BiasTunedClassifier(model, cv=0.5, reject=0.4, reject_label="?" if several else -1)
+    tuned.fit(X, y)
+    tuned.reject_margin_ = 1e9
+    with pytest.raises(ValueError, match=r"leaves 16 rows to a person, .* give the other rows"):
+        html_report(tuned, X, y)
+    tuned.reject_margin_ = 1e-9  # it leaves none
+    assert "accuracy" in html_report(tuned, X, y) or several

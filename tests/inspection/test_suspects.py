@@ -279,3 +279,17 @@ def test_a_class_that_no_fold_trains_on():
     folds = [(np.arange(0, 10), np.arange(10, 21)), (np.arange(10, 20), np.arange(0, 10))]
     with pytest.raises(ValueError, match="cv leaves a class out of the training rows of all folds"):
         suspect_labels(LogisticRegression(), rows, y, folds)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_rows_that_are_left_to_a_person_are_never_suspect(several):
+    model = DiceClassifier(max_epochs=10, random_state=0)
+    y = np.column_stack([CLASSES == 0, CLASSES > 0]).astype(int) if several else Y.copy()
+    y[:10] = y[80:]
+    tuned = BiasTunedClassifier(model, cv=3, reject=0.5, random_state=0)
+    found = out_of_fold(tuned, X, y, 3)
+    left = (found.predictions < 0).any(axis=1) if several else found.predictions == "?"
+    assert 3 < left.sum() < 80
+    suspects = suspect_labels(tuned, X, y, 3)
+    assert len(suspects)
+    assert not left[suspects.row].any()

@@ -106,3 +106,16 @@ def test_estimators_take_labels_by_name(tiny_backbone, sentences):
     loss = CrossEntropyLoss(class_weight={"b": 2.0})
     model = DiceSequenceClassifier(loss=loss, **how).fit(["one", "two", "three", "four"], several)
     assert model.net_.criterion_.get_buffer("class_weight_").tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("weight", ["balanced", {0: 2.0}, [2.0], [3.0, 2.0]])
+def test_one_label_of_several_has_one_weight(weight):
+    loss = CrossEntropyLoss(class_weight=weight)
+    loss.prepare([2], multilabel=True, n_samples=8)
+    logits, target = torch.tensor([[0.5], [-1.0]]), torch.tensor([[1.0], [0.0]])
+    plain = torch.nn.functional.binary_cross_entropy_with_logits
+    factor = float(loss.class_weight_[0]) if weight == "balanced" else 2.0
+    of_negatives = 3.0 if weight == [3.0, 2.0] else 1.0
+    sides = factor * plain(logits[0], target[0]), of_negatives * plain(logits[1], target[1])
+    expected = sum(sides) / 2
+    torch.testing.assert_close(loss(logits, target), expected)

@@ -19,6 +19,7 @@ from skdice.losses import (
     FocalLoss,
     TverskyLoss,
     WeightedCrossEntropyLoss,
+    for_trainer,
 )
 from skdice.losses._parameters import EACH, TENSOR
 from skdice.losses.base import resolve_loss
@@ -129,6 +130,12 @@ def test_wrong_weights_are_named():
         (lambda: call(FocalLoss(alpha=0.3, background=7)), ValueError, "background=7"),
         (lambda: call(CrossEntropyLoss(tau=1.0).prepare([5, 2])), ValueError, "needs 3"),
         (lambda: DiceLoss().prepare([3, -1]), ValueError, "class_counts="),
+        (lambda: DiceLoss().prepare([3, 1], multilabel=True), ValueError, "n_samples="),
+        (
+            lambda: for_trainer(DiceLoss(multilabel=True), class_counts=[3, 1]),
+            ValueError,
+            "n_samples=",
+        ),
         (lambda: DiceLoss().prepare([3, 1], background=2), ValueError, "background=2"),
         (lambda: TverskyLoss(alpha=-0.1), ValueError, "alpha=-0.1"),
         (lambda: TverskyLoss(beta=-1), ValueError, "beta=-1"),

@@ -36,7 +36,8 @@ from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.held_out_rows import BinaryRows, ClassRows, SpanRows
 from skdice.metrics.decisions.span_counter import SpanCounter
 from skdice.metrics.decisions.tuning import tune
-from skdice.tags.schemes import SCHEMES
+from skdice.tags.decoding import decode
+from skdice.tags.schemes import SCHEMES, get_spans
 from tests.data import tags_of
 
 
@@ -792,3 +793,23 @@ def test_the_errors_of_all_places_of_a_test_add_up_to_what_is_allowed(confidence
     error = 1 - confidence
     assert levels[:4] == pytest.approx([error, error, error / 4, error / 8])
     assert sum(levels) <= 2.5 * error
+
+
+def test_bounds_of_spans_count_well_formed_sequences():
+    rows = tagged(3, 80)
+    rows.constrained = True
+    bias, together = np.array([0.5, 0, -0.5, 0, 0]), [0, 2]
+    shifts, found = rows.counts_by_shift(together, bias)
+    ill_formed = 0
+    for i, shift in enumerate(shifts):
+        moved = bias + shift * np.isin(np.arange(5), together)
+        tables = np.split(rows.log_p + moved, rows.ends[:-1])
+        tags = decode(tables, rows.classes, "iob2", constrained=True)
+        assert as_tags(rows, moved) == tags
+        ill_formed += tags != decode(tables, rows.classes, "iob2")
+        spans = [{span for span in get_spans(row, "iob2") if span[0] == "A"} for row in tags]
+        true = [{span for span in get_spans(row, "iob2") if span[0] == "A"} for row in rows.tags]
+        pairs = list(zip(spans, true, strict=True))
+        assert found.predicted[i].sum() == sum(map(len, spans))
+        assert found.hits[i].sum() == sum(len(ours & theirs) for ours, theirs in pairs)
+    assert ill_formed > 10

@@ -145,6 +145,25 @@ def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path, capsys):
             compare_losses(LINEAR, NUMBERS, CLASSES, **how, **DATA)
 
 
+def test_a_row_of_a_file_is_the_same_model_or_is_refused(tmp_path):
+    path = tmp_path / "c.json"
+
+    def run(losses):
+        how = {"losses": losses, "seeds": 1, "resume_from": path}
+        return compare_losses(LINEAR, NUMBERS, CLASSES, **how, **DATA)
+
+    run({"mine": TverskyLoss(alpha=0.3, beta=0.7), "trees": RandomForestClassifier(5)})
+    run({"mine": TverskyLoss(alpha=0.3, beta=0.7), "trees": RandomForestClassifier(5)})
+    before = path.read_bytes()
+    for name, other in (("mine", "ce"), ("trees", RandomForestClassifier(6)), ("ce", "dice")):
+        if name == "ce":
+            run({"ce": "ce"})
+            before = path.read_bytes()
+        with pytest.raises(ValueError, match=f"holds a row '{name}' of another loss or estimator"):
+            run({name: other})
+        assert path.read_bytes() == before
+
+
 # ---- what cannot be trained is refused before anything is
 
 

@@ -191,7 +191,10 @@ def test_what_is_not_possible_is_refused(fitted):
         ({"prior": {1: 1.0}, **held}, r"prior\[1\]=1.0 must be between 0 and 1"),
         ({"prior": {1: float("nan")}, **held}, r"prior\[1\]=nan must be between 0 and 1"),
         ({"prior": {0: 0.5, 1: 0.4}, **held}, "sums to 0.9"),
-        ({"X_new": X, "X_val": X[:9], "y_val": np.zeros(9, int)}, r"y_val has no row of \[1\]"),
+        (
+            {"X_new": X, "X_val": X[:9], "y_val": np.zeros(9, int)},
+            r"no held-out row tells of \[1\]",
+        ),
         ({"X_new": X, "X_val": X, "y_val": y + 1}, "y_val holds labels that fit did not see"),
         ({"X_new": X, **held, "n_bootstraps": 0}, "n_bootstraps=0 must be 1 to 1,000,000"),
         ({"X_new": X, **held, "n_bootstraps": 10**30}, "n_bootstraps=1000.* 1 to 1,000,000"),

@@ -12,6 +12,8 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
 from optuna.distributions import FloatDistribution, IntDistribution
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -497,6 +499,40 @@ def test_several_jobs_share_one_study(tmp_path):
     assert len({params["C"] for params in found.cv_results_["params"]}) == n
     expected = cross_val_score(found.best_estimator_, X, Y, cv=2, scoring="f1").mean()
     assert found.best_score_ == pytest.approx(expected)
+
+
+def test_several_jobs_with_a_seed_try_different_settings(tmp_path):
+    space = {"C": FloatDistribution(1e-3, 10.0, log=True)}
+    how = dict(n_trials=6, n_jobs=2, pruner=None, storage=tmp_path / "study.db")
+    seeded = optuna.samplers.RandomSampler(seed=0)
+    found = search(space, LogisticRegression(), optuna_sampler=seeded, **how).fit(X, Y)
+    tried = [params["C"] for params in found.cv_results_["params"]]
+    assert len({*tried}) == len(tried)
+
+
+def test_behind_a_sampler_the_rare_class_is_positive():
+    y = np.where(Y == 1, "a rare one", "common")
+    pipeline = make_imblearn_pipeline(RandomOverSampler(random_state=0), BASE)
+    space = loss_space("tversky", prefix="diceclassifier__")
+    found = search(space, pipeline, n_trials=1, scoring=None).fit(X, y)
+    model = found.best_estimator_[-1]
+    assert model.classes_[model.positive_] == "a rare one"
+    expected = f1_score(y, found.predict(X), pos_label="a rare one")
+    assert found.score(X, y) == pytest.approx(expected)
+
+
+def test_another_function_is_another_search(tmp_path):
+    how = dict(n_trials=1, storage=tmp_path / "s.db", study_name="s")
+    spaces = [
+        {"C": [1.0], "tol": lambda params: params["C"] / 10},
+        {"C": [1.0], "tol": lambda params: params["C"] / 20},
+        {"C": [1.0], "tol": lambda params: params["C"] / 10},
+    ]
+    first, other, same = (search(space, LogisticRegression(), **how) for space in spaces)
+    first.fit(X, Y)
+    with pytest.raises(ValueError, match="is a study of another search"):
+        other.fit(X, Y)
+    assert len(same.fit(X, Y).cv_results_["params"]) == 1
 
 
 def test_a_scorer_of_several_scores_fails():

@@ -314,7 +314,16 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
             tables = [np.concatenate(list(sentences)) for sentences in tables]
         return log(np.concatenate(tables))
 
-    def _indices(self, truth: Iterable[Any]) -> np.ndarray:
-        """Indices of the true classes; -1 of those that are not among `classes_`."""
-        index = {label: i for i, label in enumerate(self.classes_.tolist())}
+    def _indices(self, truth: Iterable[Any], known: Iterable[Any]) -> np.ndarray:
+        """Indices of the true classes; -1 of those that are not among `classes_` and `known`."""
+        known = {*known}
+        index = {label: i for i, label in enumerate(self.classes_.tolist()) if label in known}
         return np.array([index.get(label, -1) for label in truth])
+
+    def _told(self, parts: list[HeldOut], truths: Iterable[Iterable[Any]]) -> np.ndarray:
+        """The same, -1 also where the model of the fold never saw the class.
+
+        It has a probability of 0 there, which tells nothing of the model of all rows.
+        """
+        pairs = zip(truths, parts, strict=True)
+        return np.concatenate([self._indices(true, part.classes.tolist()) for true, part in pairs])

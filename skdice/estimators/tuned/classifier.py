@@ -272,7 +272,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     def _learn_classes(self, labels: np.ndarray, classes: np.ndarray, several: bool) -> None:
         """Set the classes and the positive one of two, as the fitted estimator has them."""
         self.multilabel_ = several
-        if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
+        anew = self.estimator_ is not self.estimator
+        if several and anew and hasattr(self.estimator_, "multilabel_"):
             self.estimator_.classes_ = classes  # it was fitted on rows without names
         self.classes_: np.ndarray = classes if several else self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
@@ -428,8 +429,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             truth = np.where(answers == UNKNOWN, -1, answers)
             rows = BinaryRows(logits, truth, answers, None, self.classes_.tolist())
             return rows, objective, logits, truth
-        answers = np.concatenate([as_labels(part.y) for part in parts])
-        truth = self._indices(answers)
+        of_parts = [as_labels(part.y) for part in parts]
+        answers = np.concatenate(of_parts)
+        truth = self._indices(answers, self.classes_.tolist())
         logits = self._stacked(parts)
         if positive is None:
             rows = ClassRows(logits, truth, answers, self.classes_)
@@ -437,7 +439,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             margins = logits[:, [positive]] - logits[:, [1 - positive]]
             names = self.classes_[[1 - positive, positive]]
             rows = BinaryRows(margins, truth[:, None] == positive, answers, names)
-        return rows, objective, logits, truth
+        return rows, objective, logits, self._told(parts, of_parts)
 
     def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class; of two, the positive one has it."""

@@ -13,7 +13,6 @@ from skdice._checks import check_has
 from skdice.estimators.evaluation import outputs_of
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.tagger import BiasTunedTagger
-from skdice.metrics.decisions.held_out_rows import SpanRows
 
 
 @dataclass
@@ -48,16 +47,6 @@ class Decision:
             return biases
         at = self.tuned.positive_
         return biases[..., [at]] - biases[..., [1 - at]]
-
-    def decide(self, bias: np.ndarray) -> np.ndarray:
-        """Decisions with a bias of the rows, as `predict` makes them."""
-        rows, constrained = self.rows, getattr(self.tuned.estimator_, "constrained", False)
-        if not (constrained and isinstance(rows, SpanRows)):
-            decisions: np.ndarray = rows.decide(bias)
-            return decisions
-        index = {tag: i for i, tag in enumerate(rows.classes)}
-        tags = self.tuned._decode(np.split(rows.log_p + bias, rows.ends[:-1]))
-        return np.array([index[tag] for row in tags for tag in row])
 
 
 def as_tuned(estimator: Any) -> Any:

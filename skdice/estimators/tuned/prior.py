@@ -148,7 +148,9 @@ def adapt_prior(
     before, temperature, bias = _frequencies(around, held, known=prior is not None)
     if absent := classes[(before <= 0) | (before >= 1 if several else False)].tolist():
         without = ", or none without them" if several else ""
-        raise ValueError(f"y_val has no row of {absent}{without}: give such rows")
+        raise ValueError(
+            f"no held-out row tells of {absent}{without}: give X_val and y_val with such rows"
+        )
     if prior is not None:
         after = _known(prior, classes, before, several)
         found = PriorShift(classes, before, after, after, after, None)

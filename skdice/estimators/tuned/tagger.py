@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral, Real
@@ -80,7 +79,8 @@ class BiasTunedTagger(SpanScores, BiasTuned):
     Notes
     -----
     A bound with ``each=True`` is tested for one type after the other, and types compete for tokens:
-    the confidence of each is approximate.
+    the confidence of each is approximate. Bounds count what `predict` gives. The other searches
+    count the best tag of each token, which ``constrained=True`` then makes well-formed.
 
     References
     ----------
@@ -215,14 +215,16 @@ class BiasTunedTagger(SpanScores, BiasTuned):
     def _held_out(self, parts: list[HeldOut]) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Held-out sentences, the objective, and the tokens' logits and truth."""
         tags, log_p = [row for part in parts for row in part.y], self._stacked(parts)
-        known = self._indices(chain.from_iterable(tags))
-        spans = SpanRows(log_p, known, tags, list(self.classes_), self.scheme_)
-        return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, known
+        classes, constrained = (
+            self.classes_.tolist(),
+            getattr(self.estimator_, "constrained", False),
+        )
+        truth = self._indices(chain.from_iterable(tags), classes)
+        spans = SpanRows(log_p, truth, tags, classes, self.scheme_, constrained)
+        told = self._told(parts, [chain.from_iterable(part.y) for part in parts])
+        return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, told
 
     _kind = "spans"
-
-    def _decode(self, log_p: Iterable[np.ndarray]) -> list[list[str]]:
-        return self.task.decode(self._decider(), log_p)
 
     def _log_tables(self, X: Any) -> list[np.ndarray]:
         tables = self._inner().predict_proba(X)

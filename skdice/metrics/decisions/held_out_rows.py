@@ -14,6 +14,7 @@ from skdice.metrics.decisions.bias_search import FAR, tune_bias
 from skdice.metrics.decisions.counts import Counts
 from skdice.metrics.decisions.objectives import Objective, Score
 from skdice.metrics.decisions.span_counter import SpanCounter, running_counts
+from skdice.tags.decoding import best_tags
 
 _N_STEPS = 64  # thresholds of a label, where not all are tried
 POOLING = 20  # positives with which a label's own bias counts as much as the common one
@@ -288,6 +289,9 @@ class SpanRows:
         The truth of each sentence.
     classes : list of str
     scheme : str
+    constrained : bool
+        Whether the tagger predicts well-formed sequences alone, as bounds then count. A search for
+        the best bias counts the best tag of each token.
     """
 
     log_p: np.ndarray
@@ -295,6 +299,7 @@ class SpanRows:
     tags: Sequence[Sequence[str]]
     classes: Sequence[str]
     scheme: str
+    constrained: bool = False
 
     def __post_init__(self) -> None:
         self.n_rows, self.n_biases = len(self.tags), len(self.classes)
@@ -303,7 +308,8 @@ class SpanRows:
 
     def decide(self, bias: np.ndarray) -> np.ndarray:
         """Indices of tags, of shape (n_tokens,)."""
-        return (self.log_p + bias).argmax(axis=1)
+        tables = np.split(self.log_p + bias, self.ends[:-1])
+        return best_tags(tables, self.classes, self.scheme, constrained=self.constrained)
 
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """Return a score of decisions."""
@@ -321,8 +327,8 @@ class SpanRows:
         sizes = self.counter.lengths[chosen]
         first = np.repeat((self.ends - self.counter.lengths)[chosen], sizes)
         tokens = first + np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        tags = [self.tags[i] for i in chosen]
-        return type(self)(self.log_p[tokens], self.truth[tokens], tags, self.classes, self.scheme)
+        parts = self.log_p[tokens], self.truth[tokens], [self.tags[i] for i in chosen]
+        return type(self)(*parts, self.classes, self.scheme, self.constrained)
 
     def best_bias(self, objective: Score) -> np.ndarray:
         """The best bias that `tune_bias` finds."""
@@ -356,10 +362,9 @@ class SpanRows:
 
     def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
         """A grid of shifts; the strictest cut spans into pieces, so tests begin near the middle."""
-        biased, shifts = self.log_p + bias, _GRID
-        moved = np.zeros(self.n_biases)
+        shifts, moved = _GRID, np.zeros(self.n_biases)
         moved[together] = 1
-        found = [self.counts((biased + s * moved).argmax(axis=1), together) for s in shifts]
+        found = [self.counts(self.decide(bias + s * moved), together) for s in shifts]
         hits, predicted, alerts = (
             np.array([getattr(counts, name) for counts in found])
             for name in ("hits", "predicted", "alerts")
