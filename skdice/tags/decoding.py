@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
 
 from skdice.tags.schemes import transitions
 
+BLOCK = 256  # sentences that `viterbi` decodes together
+
 
 def viterbi(
-    log_probs: np.ndarray, start: np.ndarray, follow: np.ndarray, end: np.ndarray
-) -> list[int]:
-    """The most probable sequence among those that the masks allow.
+    tables: Sequence[np.ndarray], start: np.ndarray, follow: np.ndarray, end: np.ndarray
+) -> list[np.ndarray]:
+    """The most probable sequence of each sentence among those that the masks allow.
+
+    All sentences advance together, the longest first, for a call of numpy's costs as much as a
+    token of a sentence.
 
     Parameters
     ----------
-    log_probs : ndarray of shape (n_tokens, n_classes)
+    tables : sequence of ndarray of shape (n_tokens, n_classes)
+        Log-probabilities, of one token at least.
     start, end : ndarray of bool, shape (n_classes,)
         Classes that may begin and end a sentence.
     follow : ndarray of bool, shape (n_classes, n_classes)
@@ -26,8 +31,8 @@ def viterbi(
 
     Returns
     -------
-    list of int
-        Class indices, as many as tokens.
+    list of ndarray of int
+        Class indices, as many as tokens; none where no sequence is well-formed.
 
     Examples
     --------
@@ -36,28 +41,30 @@ def viterbi(
     >>> log_probs = np.log([[0.4, 0.6], [0.1, 0.9]])
     >>> no_class_1_first = np.array([True, False])
     >>> every = np.ones(2, bool)
-    >>> viterbi(log_probs, no_class_1_first, np.ones((2, 2), bool), every)
-    [0, 1]
+    >>> viterbi([log_probs], no_class_1_first, np.ones((2, 2), bool), every)
+    [array([0, 1])]
     """
-    n = len(log_probs)
-    if n == 0:
-        return []
-    forbidden = -np.inf
-    steps = np.where(follow, 0.0, forbidden)
-    best = log_probs[0] + np.where(start, 0.0, forbidden)
-    back = np.empty(log_probs.shape, dtype=np.int64)
-    for i in range(1, n):
-        paths = best[:, None] + steps
-        back[i] = paths.argmax(axis=0)
-        best = paths.max(axis=0) + log_probs[i]
-    best = best + np.where(end, 0.0, forbidden)
-    last = int(best.argmax())
-    if best[last] == forbidden:
-        raise ValueError(f"no sequence of {n} tags is well-formed")
-    sequence = [last]
-    for i in range(n - 1, 0, -1):
-        sequence.append(int(back[i][sequence[-1]]))
-    return sequence[::-1]
+    lengths = np.array([len(table) for table in tables])
+    order = np.argsort(-lengths, kind="stable")
+    shape = lengths.max(), len(tables), len(start)
+    scores, back = np.zeros(shape), np.empty(shape, dtype=np.int64)
+    for place, i in enumerate(order):
+        scores[: lengths[i], place] = tables[i]
+    n_longer = (lengths > np.arange(shape[0])[:, None]).sum(axis=1)  # than each position
+    steps = np.where(follow, 0.0, -np.inf)
+    best = scores[0] + np.where(start, 0.0, -np.inf)
+    for i, n in enumerate(n_longer[1:], 1):
+        paths = best[:n, :, None] + steps
+        back[i, :n] = paths.argmax(axis=1)
+        best[:n] = paths.max(axis=1) + scores[i, :n]
+    best += np.where(end, 0.0, -np.inf)
+    every, found = np.arange(shape[1]), np.empty(shape[:2], dtype=np.int64)
+    found[lengths[order] - 1, every] = best.argmax(axis=1)
+    for i in range(shape[0] - 1, 0, -1):
+        n = n_longer[i]
+        found[i - 1, :n] = back[i, every[:n], found[i, :n]]
+    sizes = np.where(best.max(axis=1) > -np.inf, lengths[order], 0)
+    return [found[: sizes[place], place] for place in np.argsort(order)]
 
 
 def decode(
@@ -92,10 +99,12 @@ def best_tags(
     # All at once, for a call of numpy's costs as much as a sentence.
     best = np.concatenate([table for table in tables if len(table)]).argmax(axis=1)
     if masks is not None:
-        for i in _ill_formed(best, ends, *masks):
-            with suppress(ValueError):
-                found = viterbi(np.maximum(tables[i], floor), *masks)
-                best[ends[i] - len(found) : ends[i]] = found
+        wrong = _ill_formed(best, ends, *masks)
+        for start in range(0, len(wrong), BLOCK):
+            part = wrong[start : start + BLOCK]
+            found = viterbi([np.maximum(tables[i], floor) for i in part], *masks)
+            for i, tags in zip(part, found, strict=True):
+                best[ends[i] - len(tags) : ends[i]] = tags
     return best
 
 
