@@ -9,7 +9,8 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 endif
 # The losses are compared on small batches; more threads than cores only slow them down.
 export TOKENIZERS_PARALLELISM := false
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Without PEP 517 an old pip builds seqeval with a setuptools_scm that lacks what it needs.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517
 
 .PHONY: demo test test-fast lint coverage test-lowest test-newest build docs faults bench bench-gpu clean help
 

@@ -97,6 +97,8 @@ class Handler(BaseHTTPRequestHandler):
         if what == "commit":
             for value in (line["value"] for line in lines if line["key"] == "file"):
                 files[value["path"]] = base64.b64decode(value["content"])
+            for value in (line["value"] for line in lines if line["key"] == "deletedFile"):
+                del files[value["path"]]
         sha, oids = commit_of(files)
         if revision not in (None, sha, *named):
             return self.answer(404, {"error": "Invalid rev id"}, "RevisionNotFound")

@@ -100,8 +100,10 @@ def _row(path: Path, paragraph: Any, question: Any, number: int, labelled: bool)
 
 def _paragraphs(path: Path, values: list[Any]) -> list[Any]:
     """The paragraphs of SQuAD's JSON; a flat record is a paragraph of one question."""
-    data = values[0].get("data") if isinstance(values[0], dict) else None
-    records = data if isinstance(data, list) else values
+    records = []  # of one object of SQuAD, or of several
+    for value in values:
+        data = value.get("data") if isinstance(value, dict) else None
+        records += data if isinstance(data, list) else [value]
     if all(map(_is_paragraph, records)):
         return records
     if all(_has(record, "question", "context") for record in records):
@@ -150,18 +152,19 @@ def query_rows(source: Source) -> Reading:
     Spans are (type, start, end) in tokens, ends exclusive, and may be nested.
     """
     path, names = source.path, ("context", "query", "entity_label")
-    sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
+    sentences: dict[Any, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}
     for place, record in source.values:
         text, query, label = (_field(path, record, name, str, "BERT-MRC") for name in names)
         # The id is SENTENCE.QUERY; without one, the text says which sentence it is.
         name = str(record.get("qas_id", "")).rpartition(".")[0] or text
-        tokens, spans = sentences.setdefault(name, (text.split(), []))
+        # Ids begin anew in each file, of which one may hold several.
+        tokens, spans = sentences.setdefault((name, text), (text.split(), []))
         queries.setdefault(label, query)
         spans += [(label, *pair) for pair in _token_spans(source, place, record, len(tokens))]
     rows = [
         Row(name, tokens, sorted(spans, key=lambda s: s[1:]), {})
-        for name, (tokens, spans) in sentences.items()
+        for (name, _), (tokens, spans) in sentences.items()
     ]
     return Reading(rows, queries=queries)
 

@@ -127,6 +127,8 @@ class Table:
         if KINDS["int"][1](column) and -self.width <= column < self.width:
             return column % self.width
         if self.names is not None and isinstance(column, (str, int)) and str(column) in self.names:
+            if self.names.count(str(column)) > 1:
+                raise ValueError(f"{str(self.path)!r} has two columns {column!r}: rename one")
             return self.names.index(str(column))
         header = f"the header {self.names}"
         if self.names is None:

@@ -29,6 +29,7 @@ _TEXTS = (*_TOKENS, "sentence", "text")  # of strings, whose words stand between
 _TAGS = ("tags", "ner_tags", "ner", "tag", "labels", "label", "spans", "pos", "upos")
 _OPTIONS = ("separator", "quoting", "token_column", "tag_column")  # the first two of cells alone
 _SENTENCE = re.compile(r"sent(ence)?[ _]?(#|id|idx|no|number)")
+_DOCUMENT = re.compile(r"doc(ument)?([ _]?(#|id|idx|no|number))?")
 
 
 def is_tagged(source: Source) -> bool:
@@ -245,8 +246,8 @@ def _first_of(known: Sequence[str], names: list[str]) -> str | None:
 def _table_rows(source: Source, options: Mapping[str, Any], labelled: bool) -> Reading:
     """Sentences of a table, such as the NER corpus of Kaggle, in one pass.
 
-    A sentence begins where its cell changes, or behind a blank line; an empty cell goes on with
-    the sentence above.
+    A sentence begins where its cell changes or that of its document, or behind a blank line; an
+    empty cell goes on with the sentence above.
     """
     refuse_unknown("lists and tables of tokens", _OPTIONS, options)
     header, asked = _header(source), (options.get("token_column"), options.get("tag_column"))
@@ -266,7 +267,9 @@ def _with_starts(source: Source, wanted: list[int], width: int) -> Iterator[Toke
     if sentence_at is None and "" not in (line.strip() for line in source.head[:-1]):
         problem = "no column says where a sentence begins: add one named 'Sentence #', or "
         raise source.fault("line 1", problem + "write CoNLL columns (see write_conll)")
-    sentence, before = None, 0
+    header = enumerate(_header(source))
+    of_sentence = [i for i, name in header if i in wanted[2:] or _DOCUMENT.fullmatch(name.lower())]
+    sentence, before = [""] * len(of_sentence), 0
     for place, cells in islice(cells_of(source), 1, None):
         if len(cells) != width:
             problem = f"{len(cells)} column(s), but {width} in the first line"
@@ -274,9 +277,8 @@ def _with_starts(source: Source, wanted: list[int], width: int) -> Iterator[Toke
         if sentence_at is None:
             begins, before = place > before + 1, place
         else:
-            name = cells[sentence_at]
-            begins = bool(name) and name != sentence
-            sentence = name or sentence
+            names = [cells[i] or above for i, above in zip(of_sentence, sentence, strict=True)]
+            begins, sentence = names != sentence, names
         if begins:
             yield place, None
         yield place, cells

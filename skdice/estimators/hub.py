@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 from skdice._checks import checked
+from skdice.estimators import storage
 
 
 def local_folder(source: str | Path, revision: str | None = None) -> Path:
@@ -94,7 +95,12 @@ class Pushed:
             folder = self.save_pretrained(temporary, metrics=metrics, card=card)
             api = HfApi(token=token)
             api.create_repo(repo_id, private=private, exist_ok=True)
+            before = api.list_repo_files(repo_id)
             done = api.upload_folder(
-                repo_id=repo_id, folder_path=folder, commit_message=f"{kind} trained with skdice"
+                repo_id=repo_id,
+                folder_path=folder,
+                commit_message=f"{kind} trained with skdice",
+                # As in a folder, a model that was there is replaced as a whole.
+                delete_patterns=[n for n in before if storage.is_model_file(n.split("/")[0])],
             )
         return str(done.commit_url)

@@ -191,10 +191,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def _fitted_state(self) -> dict[str, Any]:
         threshold = self.null_threshold_
-        kept = threshold if np.isfinite(threshold) else None
+        kept = threshold if np.isfinite(threshold) else str(threshold)  # JSON has no infinity
         return {**super()._fitted_state(), "null_threshold": kept}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
         super()._restore_fitted(state)
-        threshold = state["null_threshold"]
-        self.null_threshold_ = float("inf") if threshold is None else threshold
+        threshold = state["null_threshold"]  # None in folders of before
+        self.null_threshold_ = float("inf" if threshold is None else threshold)

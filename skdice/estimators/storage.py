@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,10 @@ def _plain(value: object, where: str) -> Any:
 def _loss_to_json(loss: Loss) -> dict[str, Any]:
     for name, cls in LOSSES.items():
         if type(loss) is cls:
-            params = loss.get_params(deep=False)
-            return {"name": name, "params": {k: _plain(v, f"loss.{k}") for k, v in params.items()}}
+            params = loss.get_params(deep=False).items()
+            pairs = {k: [*v.items()] for k, v in params if isinstance(v, Mapping)}  # keys keep type
+            plain = {k: _plain(pairs.get(k, v), f"loss.{k}") for k, v in params}
+            return {"name": name, "params": plain} | ({"by_label": [*pairs]} if pairs else {})
     raise TypeError(
         f"loss={loss!r} is not one of skdice's own losses and cannot be written as JSON: pickle "
         "the estimator instead"
@@ -99,6 +102,7 @@ def _loss_from_json(loss: object) -> Any:
     if not isinstance(loss, dict):
         return loss
     params = {k: _loss_from_json(v) for k, v in loss["params"].items() if k not in OF_OLD_LOSSES}
+    params |= {k: dict(params[k]) for k in loss.get("by_label", ())}
     return LOSSES[loss["name"]](**params)
 
 

@@ -294,7 +294,7 @@ class _Texts(_Sentences):
 
     def __init__(self, X: Any, y: Any, model: Any) -> None:
         texts, rows = model.task.read(model, X, y)
-        self.sentences = with_words(load_tokenizer(model.backbone), texts)
+        self.sentences = with_words(load_tokenizer(model.backbone, model.revision), texts)
         self.tags, self.scheme = [*align(self.sentences, rows, model.on_misaligned)[0]], "iob2"
         self.classes = sorted({tag for row in self.tags for tag in row} - {None} | {"O"})
 

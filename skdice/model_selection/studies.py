@@ -67,7 +67,7 @@ def new_study(search: Any, storage: Any = None, name: str | None = None) -> Any:
     pruner = MedianOfStep() if search.pruner == "median" else search.pruner
     return import_optuna().create_study(
         storage=as_storage(storage),
-        sampler=search.optuna_sampler,
+        sampler=copy.deepcopy(search.optuna_sampler),  # its state is the user's
         pruner=pruner or import_optuna().pruners.NopPruner(),
         study_name=name,
         direction="maximize",

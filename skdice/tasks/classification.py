@@ -37,7 +37,7 @@ from skdice.inputs.rows import check_weights
 from skdice.inputs.texts import as_texts, check_width, refuse_labels_in
 from skdice.metrics.classification import class_scores
 from skdice.metrics.decisions.positive import positive_class
-from skdice.tasks._base import Task
+from skdice.tasks._base import Blocks, Task
 from skdice.text.encoding import Windows
 from skdice.text.long_texts import Cuts, TextWindow, encode_texts
 
@@ -207,6 +207,11 @@ class Classification(Task):
     def decide(self, model: Model, sources: list[Any], outputs: Iterable[Any]) -> np.ndarray:
         """Return labels of shape (n,), or 0/1 rows if multi-label."""
         return decided(model, np.stack(list(outputs)))
+
+    def validation_score(self, model: Model, held: Examples, blocks: Blocks) -> float:
+        """Return F1 of validation rows by their weights, as `score` counts them."""
+        found = [row for block in blocks for row in self.decide(model, *block)]
+        return self.rate(model, held.targets, found, held.weights)["f1"]
 
     # ---- scores
 

@@ -17,7 +17,7 @@ from skdice.engine.fit_plan import Examples, Mode
 from skdice.exceptions import TruncationWarning
 from skdice.inputs.answers import as_questions, read_answers
 from skdice.inputs.entities import Entity
-from skdice.tags.spans import ScoredSpan
+from skdice.tags.spans import ScoredSpan, flat_spans
 from skdice.tasks._base import Blocks
 from skdice.tasks.qa import aligned_questions, read_questions
 from skdice.tasks.tagging import Tagging
@@ -107,10 +107,12 @@ class MultiSpanReading(Tagging):
     ) -> list[list[ScoredSpan]]:
         """Return the answers of each question as spans, in characters of the context."""
         rows = zip(sources, self.tagged(model, sources, outputs), strict=True)
-        return [
+        found = (
             [ScoredSpan(ANSWER, *context.characters_of(*at), score) for _, *at, score in spans]
             for (_, context), (_, spans) in rows
-        ]
+        )
+        # One character may be several words of a tokenizer, or none.
+        return [flat_spans(span for span in row if span.start < span.end) for row in found]
 
     def decide(
         self, model: Model, sources: list[Source], outputs: Iterable[np.ndarray]
@@ -120,6 +122,10 @@ class MultiSpanReading(Tagging):
         return [[text[span.start : span.end] for span in spans] for (_, text), spans in rows]
 
     # ---- scores
+
+    def truth(self, model: Model, X: Data, y: Data) -> Any:
+        """Return answers, wherever they are said to be."""
+        return read_answers(y, len(self.inputs(X)))
 
     def rate(self, model: Model, true: Rows, predicted: Iterable[Any]) -> dict[str, float]:
         """Return exact match and F1 of the best matching of answers, as in Quoref's evaluation."""

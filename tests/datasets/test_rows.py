@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_dataset, read_texts
+from skdice.datasets import read_dataset, read_table, read_texts
 from skdice.datasets.dataset import READERS, Learned, read_inputs, task_of
 from skdice.datasets.row import Row
 from skdice.datasets.source import Source
@@ -77,3 +77,17 @@ def test_a_note_is_told_once(tmp_path):
     with pytest.warns(SkippedRowsWarning) as told:
         read_dataset(path, label_column="kind", text_columns="text")
     assert str(told[0].message).count("kept without") == 1
+
+
+def test_sentences_are_numbered_anew_in_each_document(tmp_path):
+    lines = ["1,0,Ann,B-PER", "1,0,sings,O", "2,0,Rome,B-LOC", ",,rains,O", "2,1,Oslo,B-LOC"]
+    path = tmp_path / "s.csv"
+    path.write_text("\n".join(["doc_id,sentence_id,word,tag", *lines]))
+    assert read_dataset(path).X == [["Ann", "sings"], ["Rome", "rains"], ["Oslo"]]
+
+
+def test_one_of_two_columns_of_a_name_is_not_taken(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("text,label,text\nwin,spam,one\nhi,ham,two\n")
+    with pytest.raises(ValueError, match=r"has two columns 'text': rename one"):
+        read_table(path, text_columns="text", label_column="label")

@@ -141,3 +141,25 @@ def test_questions_without_ids_and_paragraphs_without_articles(tmp_path):
     path.write_text(f"id,context,question,answers\n1,Ada sings in Oslo.,Where?,{cell}\n")
     data = read_dataset(path)
     assert (data.task, data.X, data.y) == ("qa", pairs[:1], answers[:1])
+
+
+def test_several_objects_of_squad_are_all_read(tmp_path):
+    def of(name, context):
+        question = {"id": name, "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+        return {"data": [{"paragraphs": [{"context": context, "qas": [question]}]}]}
+
+    values = [of("1", "Ann sings."), of("2", "Ann sleeps.")]
+    for text in ("\n".join(map(json.dumps, values)), json.dumps(values)):
+        (tmp_path / "s.json").write_text(text)
+        X, _ = read_squad(tmp_path / "s.json")[:2]
+        assert [context for _, context in X] == ["Ann sings.", "Ann sleeps."]
+
+
+def test_ids_of_queries_may_begin_anew(tmp_path):
+    names = ("context", "entity_label", "start_position", "end_position")
+    rows = [("Ann sings in Rome", "PER", [0], [0]), ("It rains in Oslo", "LOC", [3], [3])]
+    records = [dict(zip(names, row, strict=True), query="q", qas_id="0.1") for row in rows]
+    (tmp_path / "m.json").write_text(json.dumps(records))
+    found = read_dataset(tmp_path / "m.json")
+    assert [" ".join(row) for row in found.X] == [row[0] for row in rows]
+    assert [list(row) for row in found.y] == [[("PER", 0, 1)], [("LOC", 3, 4)]]

@@ -23,6 +23,7 @@ from sklearn.metrics import accuracy_score, f1_score, recall_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -678,3 +679,24 @@ def test_a_tag_that_a_fold_never_saw_tells_nothing_of_calibration(
     rare = tuned.classes_.tolist().index("B-RARE")
     assert not (truth == rare).any()
     assert logits[truth < 0, rare].min() < -100  # a fold gives it no probability at all
+
+
+@pytest.mark.parametrize("rare", ["bad", "zbad"])
+def test_a_tie_is_negative_whichever_class_comes_first(rare):
+    rows, z = make_classification(1000, weights=[0.7], flip_y=0.1, random_state=0)
+    y = np.where(z == 1, rare, "ok")
+    model = KNeighborsClassifier(2).fit(rows[:700], y[:700])
+    tuned = BiasTunedClassifier(model, cv="prefit", scoring="accuracy").fit(rows[700:], y[700:])
+    tuned.bias_ = np.zeros(2)
+    p = model.predict_proba(rows[700:])[:, model.classes_.tolist().index(rare)]
+    assert (p == 0.5).any()
+    assert (tuned.predict(rows[700:]) == rare).tolist() == (p > 0.5).tolist()
+
+
+def test_what_prefit_would_ignore_is_refused_and_the_global_generator_is_left_alone():
+    model = LogisticRegression().fit(X, Y)
+    with pytest.raises(ValueError, match=r"cv='prefit' fits nothing: leave out sample_weight"):
+        BiasTunedClassifier(model, cv="prefit").fit(X, Y, sample_weight=np.ones(len(Y)))
+    before = np.random.get_state()[1].tolist()
+    BiasTunedClassifier(model, cv=0.3).fit(X, Y)
+    assert np.random.get_state()[1].tolist() == before

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier
+from skdice.engine.fit_plan import Examples, Held, encode
 from skdice.exceptions import CollapseWarning, DataWarning
 from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, FocalLoss
 
@@ -184,3 +185,14 @@ def test_skorchs_callbacks_may_end_the_training():
     assert classifier.fit(X, Y).n_iter_ == 3  # the first, and two that are no better
     grid = GridSearchCV(classifier, {"lr": [1e-2, 1e-1]}, cv=2, error_score="raise").fit(X, Y)
     assert grid.best_estimator_.n_iter_ == 3
+
+
+def test_early_stopping_counts_the_weights_of_held_out_rows():
+    draw = np.random.default_rng(0)
+    rows, weights = draw.normal(size=(100, 3)), draw.random(100)
+    y = (rows[:, 0] + draw.normal(size=100) > 0.8).astype(int)
+    model = DiceClassifier(max_epochs=5, random_state=0).fit(rows, y)
+    held = Held(Examples(rows, y, weights), encode(model, rows))
+    expected = f1_score(y, model.predict(rows), sample_weight=weights)
+    assert model._score_of_held(held) == pytest.approx(expected)
+    assert expected != pytest.approx(f1_score(y, model.predict(rows)))

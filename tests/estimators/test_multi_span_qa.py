@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -184,3 +184,23 @@ def test_windows_of_a_row_do_not_depend_on_other_rows(fitted):
     (alone,) = short.predict_proba([long])
     beside, _ = short.predict_proba([long, other])
     np.testing.assert_allclose(beside, alone, atol=1e-6)
+
+
+def test_an_answer_is_no_empty_text_and_shares_no_character(raw_text_backbones):
+    backbone = raw_text_backbones["roberta"]
+    model = reader(backbone, max_epochs=1).fit(X * 4, Y * 4)
+    sources = model.task.sources(model, [("who ?", "東京 Bob 🎉 café rain")])
+    begins = next(i for i, tag in enumerate(model.classes_) if tag.startswith("B-"))
+    n_words = next(iter(model.task.n_words(sources)))
+    table = np.full((n_words, len(model.classes_)), -9.0)
+    table[:, begins] = 0.0
+    (spans,) = model.task.spans(model, sources, [table])
+    assert all(span.start < span.end for span in spans)
+    assert all(a.end <= b.start for a, b in pairwise(spans))
+
+
+def test_a_right_text_counts_wherever_y_says_that_it_is(tiny_backbone):
+    model = reader(tiny_backbone, max_epochs=1, on_misaligned="drop").fit(X * 4, Y * 4)
+    model.predict = lambda X: [["snow"]]
+    found = model.evaluate([("gone ?", "it rains")], [[(0, "snow")]])
+    assert found == {"exact_match": 1.0, "f1": 1.0}

@@ -38,6 +38,7 @@ from skdice.engine.encoded import EncodedDataset
 from skdice.engine.fit_plan import encode
 from skdice.estimators.card import model_card
 from skdice.exceptions import TruncationWarning
+from skdice.losses import CompoundLoss, CrossEntropyLoss
 from skdice.metrics.calibration import log_odds
 from skdice.tags.schemes import SCHEMES, to_tags
 from tests.data import LABELS, SENTENCES, TAGS, TEXTS
@@ -698,6 +699,7 @@ def test_to_the_hub_and_back(tiny_backbone, sentences, tmp_path, monkeypatch):
         assert stored["private"] is True
         written = {"README.md", "config.json", "model.safetensors", "skdice.json"}
         assert written <= set(stored["files"])
+        tagger_files = set(stored["files"])
         assert b"| `test F1` | 0.5 |" in stored["files"]["README.md"]
         expected = model.predict(sentences[0]).tolist()
         for read in (DiceTokenClassifier.from_pretrained, DiceTokenClassifier.from_transformers):
@@ -706,6 +708,9 @@ def test_to_the_hub_and_back(tiny_backbone, sentences, tmp_path, monkeypatch):
             DiceTokenClassifier.from_pretrained("ann/nothing")
         with pytest.raises(ValueError, match="repo_id='no such' is no possible hub id"):
             model.push_to_hub("no such")
+        stored["files"] |= {"head.safetensors": b"of an earlier model", "notes.txt": b"ours"}
+        model.push_to_hub("ann/notes")
+        assert set(stored["files"]) == tagger_files | {"notes.txt"}
         tuned = BiasTunedTagger(model, cv="prefit").fit(*sentences)
         tuned.push_to_hub("ann/tuned")
         again = DiceTokenClassifier.from_pretrained("ann/tuned")
@@ -778,3 +783,27 @@ def test_prefixes_alone_are_not_joined_either(tiny_backbone, tmp_path):
     model = tagger(tiny_backbone, ([["anna", "sat"]] * 2, [["B", "I"]] * 2))
     with pytest.warns(UserWarning, match="aggregation_strategy"):
         model.save_pretrained(tmp_path / "m")
+
+
+@pytest.mark.parametrize("labels", [["spam", "ham"], [1, 0]])
+def test_weights_by_label_are_saved(tiny_backbone, tmp_path, labels):
+    texts, weights = ["win a prize", "the bus"] * 4, {labels[0]: 10.0}
+    of_ce = CrossEntropyLoss(class_weight=weights)
+    for loss in (of_ce, CompoundLoss(of_ce, "dice")):
+        model = DiceSequenceClassifier(
+            backbone=tiny_backbone, loss=loss, max_epochs=1, random_state=0
+        ).fit(texts, labels * 4)
+        loaded = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
+        assert repr(loaded.loss) == repr(model.loss)
+        loaded.partial_fit(texts, labels * 4)
+
+
+def test_no_answer_at_all_is_saved(tiny_backbone, tmp_path):
+    X, y = [("who sings?", "anna sings in paris")] * 4, [[(0, "anna")]] * 4
+    for threshold in (-np.inf, np.inf, 0.5):
+        model = DiceQuestionAnswerer(
+            backbone=tiny_backbone, null_threshold=threshold, max_epochs=1, random_state=0
+        ).fit(X, y)
+        loaded = DiceQuestionAnswerer.from_pretrained(model.save_pretrained(tmp_path / "m"))
+        assert loaded.null_threshold_ == threshold
+        assert loaded.predict(X).tolist() == model.predict(X).tolist()

@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from skdice import (
     BiasTunedClassifier,
@@ -16,6 +19,7 @@ from skdice import (
     DiceQuestionAnswerer,
     DiceTokenClassifier,
 )
+from skdice.estimators.tuned.decision import Decision
 from skdice.inspection import DecisionDisplay
 from skdice.metrics import (
     AlertBudget,
@@ -213,3 +217,12 @@ def test_a_decision_refuses_what_it_cannot_draw():
     display = DecisionDisplay([0, 1], [0.5, 0.6], [0.5, 0.5], [0.1, 0.2], measure="F$1")
     only = display.plot().axes_[0]
     assert display.plot(axes=only).axes_ == [only]
+
+
+def test_a_decision_is_of_the_rare_class_behind_a_search_too():
+    X, z = make_classification(300, weights=[0.85], random_state=0)
+    y = np.where(z == 1, "bad", "ok")
+    model = LogisticRegression()
+    for estimator in (model, GridSearchCV(model, {"C": [1.0]}, cv=2), make_pipeline(model)):
+        decision = Decision.of(estimator.fit(X, y), X, y)
+        assert decision.tuned.classes_[decision.tuned.positive_] == "bad"

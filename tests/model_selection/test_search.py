@@ -681,3 +681,11 @@ def test_folds_have_the_positive_class_of_all_rows():
     found = search(loss_space("dice"), n_trials=1, scoring=score).fit(X, y)
     assert seen == ["few"] * 2
     assert found.best_estimator_.positive_ == 0
+
+
+def test_a_sampler_of_the_user_stays_as_it_is():
+    space = {"C": FloatDistribution(1e-3, 10.0, log=True)}
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    again = search(space, LogisticRegression(), n_trials=3, optuna_sampler=sampler)
+    tried = [[p["C"] for p in again.fit(X, Y).cv_results_["params"]] for _ in range(2)]
+    assert tried[0] == tried[1]

@@ -297,6 +297,8 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
             self.estimator_: Any = clone(self.estimator).fit(X, y, **params)
             return [HeldOut(X_val, y_val, *probabilities_of(self.estimator_, X_val))]
         if self.cv == "prefit":
+            if params:
+                raise ValueError(f"cv='prefit' fits nothing: leave out {', '.join(params)}")
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
             return [HeldOut(X, y, *probabilities_of(self.estimator_, X))]

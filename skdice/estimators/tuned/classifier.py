@@ -291,7 +291,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         rejected = sureness(scores, self.multilabel_) < self.reject_margin_
         if self.multilabel_:
             return np.where(rejected[:, None], -1, (scores > 0).astype(int))
-        found: np.ndarray = self.classes_[scores.argmax(axis=1)]
+        best = scores.argmax(axis=1)
+        if self._kind == "two":  # a tie is negative, whichever class comes first
+            at = self.positive_
+            best = np.where(scores[:, at] > scores[:, 1 - at], at, 1 - at)
+        found: np.ndarray = self.classes_[best]
         if not rejected.any():
             return found
         check_reject_label(self.reject_label, self.classes_, False)  # it may have been set since
@@ -333,7 +337,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     @property
     def threshold_(self) -> float:
-        """Probability of the estimator from which on a row is positive, of two classes."""
+        """Probability of the estimator above which a row is positive, of two classes."""
         check_is_fitted(self)
         if self._kind != "two":
             raise AttributeError(
@@ -391,9 +395,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             held = held_out_rows(n, max(1, round(n * float(cv))), seed, labels)
             return [(np.delete(np.arange(n), held), held)]
         if isinstance(cv, Real) and not isinstance(cv, Integral):
-            splitter = StratifiedShuffleSplit(
-                1, test_size=float(cv), random_state=self.random_state
-            )
+            seed = draw_seed(self.random_state) % 2**32
+            splitter = StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed)
             return splitter.split(rows, labels)
         if not isinstance(cv, Integral):
             return cv.split(X, labels)

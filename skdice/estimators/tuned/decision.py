@@ -13,6 +13,8 @@ from skdice._checks import check_has
 from skdice.estimators.evaluation import outputs_of
 from skdice.estimators.tuned.classifier import BiasTunedClassifier
 from skdice.estimators.tuned.tagger import BiasTunedTagger
+from skdice.inputs.labels import as_labels
+from skdice.metrics.decisions.positive import positive_of
 
 
 @dataclass
@@ -39,6 +41,8 @@ class Decision:
     def of(cls, estimator: Any, X: Any, y: Any) -> Self:
         """Decision of an estimator; one that is not tuned has biases of 0 and ``"auto"``."""
         tuned = as_tuned(estimator)
+        if tuned is not estimator and tuned._kind == "two":
+            tuned.positive_ = positive_of(estimator, as_labels(y))
         return cls(tuned, tuned._kind, *tuned._judged(X, y)[:2])
 
     def in_rows(self, biases: np.ndarray) -> np.ndarray:
