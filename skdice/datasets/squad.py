@@ -100,10 +100,13 @@ def _row(path: Path, paragraph: Any, question: Any, number: int, labelled: bool)
 
 def _paragraphs(path: Path, values: list[Any]) -> list[Any]:
     """The paragraphs of SQuAD's JSON; a flat record is a paragraph of one question."""
-    records = []  # of one object of SQuAD, or of several
+    records: list[Any] = []  # of one object of SQuAD, or of several
     for value in values:
         data = value.get("data") if isinstance(value, dict) else None
-        records += data if isinstance(data, list) else [value]
+        if isinstance(data, list) and not {"paragraphs", "context", "qas"} & set(value):
+            records += data
+        else:
+            records.append(value)
     if all(map(_is_paragraph, records)):
         return records
     if all(_has(record, "question", "context") for record in records):

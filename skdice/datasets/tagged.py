@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from skdice._checks import shown
@@ -267,8 +267,7 @@ def _with_starts(source: Source, wanted: list[int], width: int) -> Iterator[Toke
     if sentence_at is None and "" not in (line.strip() for line in source.head[:-1]):
         problem = "no column says where a sentence begins: add one named 'Sentence #', or "
         raise source.fault("line 1", problem + "write CoNLL columns (see write_conll)")
-    header = enumerate(_header(source))
-    of_sentence = [i for i, name in header if i in wanted[2:] or _DOCUMENT.fullmatch(name.lower())]
+    of_sentence = [*wanted[2:], *_documents(source, wanted)]
     sentence, before = [""] * len(of_sentence), 0
     for place, cells in islice(cells_of(source), 1, None):
         if len(cells) != width:
@@ -282,6 +281,15 @@ def _with_starts(source: Source, wanted: list[int], width: int) -> Iterator[Toke
         if begins:
             yield place, None
         yield place, cells
+
+
+def _documents(source: Source, wanted: list[int]) -> list[int]:
+    """The columns that name the document, whose cells do not change in every row."""
+    header = enumerate(_header(source))
+    named = [i for i, name in header if _DOCUMENT.fullmatch(name.lower()) and i not in wanted]
+    rows = [cells for _, cells in islice(cells_of(source), 1, 2000)] if named else []
+    pairs = [pair for pair in pairwise(rows) if min(map(len, pair)) > max(named)]
+    return [i for i in named if any(a[i] == b[i] or not b[i] for a, b in pairs)]
 
 
 # ---- lines

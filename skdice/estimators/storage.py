@@ -88,13 +88,20 @@ def _loss_to_json(loss: Loss) -> dict[str, Any]:
     for name, cls in LOSSES.items():
         if type(loss) is cls:
             params = loss.get_params(deep=False).items()
-            pairs = {k: [*v.items()] for k, v in params if isinstance(v, Mapping)}  # keys keep type
+            # By label: keys keep their type in pairs.
+            pairs = {k: _pairs(v) for k, v in params if isinstance(v, Mapping)}
             plain = {k: _plain(pairs.get(k, v), f"loss.{k}") for k, v in params}
             return {"name": name, "params": plain} | ({"by_label": [*pairs]} if pairs else {})
     raise TypeError(
         f"loss={loss!r} is not one of skdice's own losses and cannot be written as JSON: pickle "
         "the estimator instead"
     )
+
+
+def _pairs(by_label: Mapping[Any, Any]) -> list[list[Any]]:
+    """Labels with their values, as Python's own types."""
+    pairs = by_label.items()
+    return [[x.item() if isinstance(x, np.generic) else x for x in pair] for pair in pairs]
 
 
 def _loss_from_json(loss: object) -> Any:

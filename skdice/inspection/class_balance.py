@@ -83,7 +83,8 @@ columns, or sets of names
     """
     several = multilabel or is_indicator(y)
     rows = [] if several else as_row_list("y", y, may_be_empty=False)
-    tagged = holds_tags(rows)
+    is_column = getattr(y, "shape", ())[1:] == (1,)  # of labels
+    tagged = holds_tags(rows) and not is_column
     labels = None if tagged else read_labels(y, missing=True)
     if labels is not None and labels.multilabel:
         check_choice("background of several labels a row", background, ("auto",))

@@ -61,7 +61,9 @@ def alignment_report(
         spans = read_entities(entities, rows)
     source = getattr(words_of, "tokenizer_", getattr(words_of, "backbone", words_of))
     with naming({"backbone": "words_of"}):
-        tokenizer = load_tokenizer(str(source)) if isinstance(source, (str, Path)) else source
+        revision, tokenizer = getattr(words_of, "revision", None), source
+        if isinstance(source, (str, Path)):
+            tokenizer = load_tokenizer(str(source), revision)
     check_has("words_of", tokenizer, "backend_tokenizer")
     _, misfits = align(with_words(tokenizer, rows), spans, on_misaligned)
     return frame_of(misfits, Misfit._fields)

@@ -9,7 +9,6 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_choice, check_has, check_range, checked, naming, shown
-from skdice._fitting import layers
 from skdice._types import Data
 from skdice.estimators.before_folds import check_rows
 from skdice.estimators.evaluation import outputs_of
@@ -17,6 +16,7 @@ from skdice.inputs.labels import label_table
 from skdice.inputs.rows import as_row_list, row_keys
 from skdice.inputs.sentences import as_sentences
 from skdice.inspection.suspects import Record, innermost, texts_of, with_texts
+from skdice.metrics.decisions.positive import own_positive
 from skdice.tasks.files import SpanFiles, files_of
 
 STRATEGIES = ("mixed", "positives", "margin")
@@ -128,9 +128,8 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
         if of_tags and "O" in outputs:
             positives = 1 - tables[:, outputs.index("O")]
         elif len(outputs) == 2:
-            rare = int(tables.mean(axis=0).argmin())
-            known = (part.positive_ for part in layers(estimator) if hasattr(part, "positive_"))
-            positives = tables[:, next(known, rare)]
+            own, rare = own_positive(estimator), int(tables.mean(axis=0).argmin())
+            positives = tables[:, rare if own is None else own]
         else:
             positives = tables @ (1 - tables.mean(axis=0))
     row = np.repeat(np.arange(len(sizes)), sizes)

@@ -64,10 +64,13 @@ def as_storage(storage: Any) -> Any:
 
 def new_study(search: Any, storage: Any = None, name: str | None = None) -> Any:
     """A study with the sampler and the pruner of a search, in memory or in a storage."""
+    sampler = search.optuna_sampler
+    with contextlib.suppress(TypeError):  # one that cannot be copied keeps its state
+        sampler = copy.deepcopy(sampler)
     pruner = MedianOfStep() if search.pruner == "median" else search.pruner
     return import_optuna().create_study(
         storage=as_storage(storage),
-        sampler=copy.deepcopy(search.optuna_sampler),  # its state is the user's
+        sampler=sampler,
         pruner=pruner or import_optuna().pruners.NopPruner(),
         study_name=name,
         direction="maximize",

@@ -86,6 +86,16 @@ def test_sentences_are_numbered_anew_in_each_document(tmp_path):
     assert read_dataset(path).X == [["Ann", "sings"], ["Rome", "rains"], ["Oslo"]]
 
 
+def test_a_number_in_each_row_is_no_document(tmp_path):
+    path = tmp_path / "s.csv"
+    lines = ["0,1,Ann,B-PER", "0,2,sings,O", "1,3,Rome,B-LOC", "1,4,is,O"]
+    path.write_text("\n".join(["Sentence #,Doc,Word,Tag", *lines]))
+    assert read_dataset(path).X == [["Ann", "sings"], ["Rome", "is"]]
+    lines = ["0,Ann,B-PER", "0,sings,O", "1,Rome,B-LOC"]
+    path.write_text("\n".join(["sentence_id,document,ner", *lines]))
+    assert read_dataset(path, token_column="document").X == [["Ann", "sings"], ["Rome"]]
+
+
 def test_one_of_two_columns_of_a_name_is_not_taken(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("text,label,text\nwin,spam,one\nhi,ham,two\n")

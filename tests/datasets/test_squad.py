@@ -163,3 +163,10 @@ def test_ids_of_queries_may_begin_anew(tmp_path):
     found = read_dataset(tmp_path / "m.json")
     assert [" ".join(row) for row in found.X] == [row[0] for row in rows]
     assert [list(row) for row in found.y] == [[("PER", 0, 1)], [("LOC", 3, 4)]]
+
+
+def test_a_flat_record_may_have_a_field_of_data(tmp_path):
+    record = {"question": "Who?", "context": "Ann sings.", "answers": []}
+    records = [record, record | {"data": []}, record | {"data": [{"x": 1}]}]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, records)))
+    assert len(read_squad(tmp_path / "s.jsonl")[0]) == 3

@@ -697,6 +697,8 @@ def test_what_prefit_would_ignore_is_refused_and_the_global_generator_is_left_al
     model = LogisticRegression().fit(X, Y)
     with pytest.raises(ValueError, match=r"cv='prefit' fits nothing: leave out sample_weight"):
         BiasTunedClassifier(model, cv="prefit").fit(X, Y, sample_weight=np.ones(len(Y)))
+    with pytest.raises(ValueError, match=r"groups are for folds, and cv='prefit' makes none"):
+        BiasTunedClassifier(model, cv="prefit").fit(X, Y, groups=np.ones(len(Y)))
     before = np.random.get_state()[1].tolist()
     BiasTunedClassifier(model, cv=0.3).fit(X, Y)
     assert np.random.get_state()[1].tolist() == before

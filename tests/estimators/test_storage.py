@@ -789,12 +789,17 @@ def test_prefixes_alone_are_not_joined_either(tiny_backbone, tmp_path):
 def test_weights_by_label_are_saved(tiny_backbone, tmp_path, labels):
     texts, weights = ["win a prize", "the bus"] * 4, {labels[0]: 10.0}
     of_ce = CrossEntropyLoss(class_weight=weights)
-    for loss in (of_ce, CompoundLoss(of_ce, "dice")):
+    of_numpy = dict(zip(np.unique(labels), np.array([1, 2.0], dtype=np.float32), strict=True))
+    losses = of_ce, CompoundLoss(of_ce, "dice"), CrossEntropyLoss(class_weight=of_numpy)
+    for loss in losses:
         model = DiceSequenceClassifier(
             backbone=tiny_backbone, loss=loss, max_epochs=1, random_state=0
         ).fit(texts, labels * 4)
         loaded = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
-        assert repr(loaded.loss) == repr(model.loss)
+        if loss is losses[-1]:
+            assert loaded.loss.class_weight == {label: float(w) for label, w in of_numpy.items()}
+        else:
+            assert repr(loaded.loss) == repr(model.loss)
         loaded.partial_fit(texts, labels * 4)
 
 

@@ -47,3 +47,9 @@ def test_the_positive_number_of_two_is_that_of_a_fit():
     model = DiceClassifier(max_epochs=1, random_state=0).fit([[float(label)] for label in y], y)
     assert model.classes_[model.positive_] == 10
     assert imbalance(y).background == 2
+
+
+@pytest.mark.parametrize("y", [pd.DataFrame({"y": [0, 0, 1]}), np.array([["a"], ["a"], ["b"]])])
+def test_a_column_of_labels_is_none_of_tags(y):
+    found = imbalance(y)
+    assert (found.n_negative, found.n_positive) == (2, 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline as make_sampling_pipeline
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
@@ -263,3 +265,14 @@ def test_a_list_without_pandas(without):
 def test_refusals(arguments, message):
     with pytest.raises((TypeError, ValueError, NotFittedError), match=message):
         next_to_label(**{"estimator": MODEL, "pool": POOL, **arguments})
+
+
+def test_behind_a_sampler_positives_are_the_rare_class():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 2))
+    y = np.where(X[:, 0] > 1.25, "alarm", "normal")
+    model = make_sampling_pipeline(
+        RandomOverSampler(random_state=0), DiceClassifier(random_state=0)
+    )
+    chosen = next_to_label(model.fit(X, y), X, n=20, strategy="positives")
+    assert (y[list(pd.DataFrame(chosen)["row"])] == "alarm").all()

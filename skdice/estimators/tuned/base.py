@@ -132,7 +132,8 @@ class BiasTuned(Pushed, MetaEstimatorMixin, BaseEstimator):
 
     def _check_makes_folds(self, X_val: Any) -> None:
         """Refuse groups where nothing is divided into folds."""
-        folds = self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")
+        splits = hasattr(self.cv, "get_n_splits")  # as a splitter has
+        folds = self.cv is None or isinstance(self.cv, Integral) or splits
         if X_val is not None or not folds:
             where = "X_val" if X_val is not None else f"cv={self.cv!r}"
             raise ValueError(

@@ -63,15 +63,20 @@ def positive_of(estimator: Any, labels: np.ndarray, pos_label: Any = None) -> in
     else as `positive_class` chooses by the counts of `labels`. Behind a sampler, which makes the
     classes alike, only a positive class that the user set is the classifier's own.
     """
+    own = own_positive(estimator) if pos_label is None else None
+    return _by_counts(estimator.classes_, labels, pos_label) if own is None else own
+
+
+def own_positive(estimator: Any) -> int | None:
+    """Index of the positive class that a fitted classifier has; None if a sampler chose it."""
     sampled = False
-    for part in layers(estimator) if pos_label is None else ():
+    for part in layers(estimator):
         if hasattr(part, "positive_"):
-            if sampled and getattr(part, "pos_label", None) is None:
-                break
-            return int(part.positive_)
+            chosen = sampled and getattr(part, "pos_label", None) is None
+            return None if chosen else int(part.positive_)
         steps = getattr(part, "steps", ())
         sampled = sampled or any(hasattr(step, "fit_resample") for _, step in steps)
-    return _by_counts(estimator.classes_, labels, pos_label)
+    return None
 
 
 def positive_before_fit(
