@@ -173,11 +173,11 @@ def of_shared_seeds(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def as_table(
-    head: list[str], columns: Iterable[str], rows: Iterable[tuple[list[str], dict[str, str]]]
+    head: list[str], columns: list[str], rows: list[tuple[list[str], dict[str, str]]]
 ) -> Iterator[str]:
     """A table whose rows have some cells, and figures in named columns."""
     yield f"| {' | '.join([*head, *columns])} |"
-    yield "|---" * len(head) + "|---:" * len([*columns]) + "|"
+    yield "|---" * len(head) + "|---:" * len(columns) + "|"
     for cells, figures in rows:
         yield f"| {' | '.join([*cells, *(figures[name] for name in columns)])} |"
 

@@ -267,7 +267,7 @@ def _with_starts(source: Source, wanted: list[int], width: int) -> Iterator[Toke
     if sentence_at is None and "" not in (line.strip() for line in source.head[:-1]):
         problem = "no column says where a sentence begins: add one named 'Sentence #', or "
         raise source.fault("line 1", problem + "write CoNLL columns (see write_conll)")
-    of_sentence = [*wanted[2:], *_documents(source, wanted)]
+    of_sentence = [] if sentence_at is None else [sentence_at, *_documents(source, wanted)]
     sentence, before = [""] * len(of_sentence), 0
     for place, cells in islice(cells_of(source), 1, None):
         if len(cells) != width:

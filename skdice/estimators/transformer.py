@@ -248,15 +248,14 @@ class TransformerEstimator(hub.Pushed, Scored, NetEstimator):
         return FineTuningNet(self.module_, **settings)
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
-        if plan.mode == "fresh":
-            self.module_.made_of = storage.made_of(self)
         if plan.mode == "warm":  # the parameters may have been set since
             self.module_ = copy.deepcopy(self.module_)
             freeze(self.module_, self.frozen)
-            self.module_.made_of["frozen"] = storage.made_of(self)["frozen"]
             checkpoint_gradients(self.module_, self.gradient_checkpointing)
             self.module_.set_dropout(self.dropout)
             self.task.update_module(self, self.module_)
+        if plan.mode != "partial":
+            self.module_.made_of = storage.made_of(self)
         net = super()._net_for(plan)
         self.module_ = net.module_
         return net
