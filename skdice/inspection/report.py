@@ -311,7 +311,9 @@ def _check_decided(estimator: Any, found: Any) -> None:
     tuned = next(rejects, None)
     if tuned is None or not isinstance(found, np.ndarray):
         return
-    if n_left := int(tuned._rejected(found).sum()):
+    left = found == (-1 if tuned.multilabel_ else tuned.reject_label)
+    n_left = int(left.reshape(len(left), -1).any(axis=1).sum())
+    if n_left:
         raise ValueError(
             f"estimator leaves {counted(n_left, 'row')} to a person, and a report is of decisions: "
             "give the other rows alone"

@@ -321,18 +321,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         """The names of the labels of a row, or `reject_label` where a person decides."""
         return [self.reject_label] if (row < 0).any() else super()._names(row)
 
-    def _rejected(self, found: np.ndarray) -> np.ndarray:
-        """Which predictions are left to a person."""
-        left: np.ndarray = found == (-1 if self.multilabel_ else self.reject_label)
-        return np.asarray(left.any(axis=1)) if left.ndim > 1 else left
-
     def _rated(self, judge: Any, X: Any, true: Any, found: Any, **how: Any) -> dict[str, float]:
         """Scores of the rows that are decided, and the share of those that are not."""
         if not self.reject_margin_:
             scores = super()._rated(judge, X, true, found, **how)
             may_reject = self.reject or isinstance(self.scoring, RejectAt)
             return {**scores, "rejected": 0.0} if may_reject else scores
-        rejected = self._rejected(found)
+        rejected = (found < 0).any(axis=1) if self.multilabel_ else found == self.reject_label
         if rejected.all():
             raise ValueError("all rows are left to a person: there is no decision to score")
         weights = check_weights(how.get("sample_weight"), len(true))
